@@ -90,6 +90,12 @@ pub struct PartFlags {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub app: Vec<String>,
 
+    /// Name each generated class exactly; without this classes of a family have one name, such as Script for the scripts
+    /// Script12 and Script13 of Groovy
+    #[arg(long)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub exact_names: bool,
+
     /// Leave energy of windows in which no sample hit a thread at [no sample]; without this it is shared out by
     /// the thread's samples nearest in time
     #[arg(long)]

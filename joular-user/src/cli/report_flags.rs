@@ -15,8 +15,8 @@ pub struct ReportFlags {
 
     /// What a row is; several values give several tables
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',', default_value = "method",
-          value_parser = ["method", "class", "package", "branch", "thread", "category", "kind", "process", "service",
-                        "container", "pod", "namespace", "host", "line", "class-allocated", "allocating-method"])]
+          value_parser = ["method", "class", "package", "branch", "thread", "thread-pool", "category", "kind", "process",
+                        "command", "service", "container", "pod", "namespace", "host", "line", "class-allocated", "allocating-method"])]
     pub by: Vec<String>,
 
     /// What tables are of: energy, allocated, sent, received, read, written, device-read, device-written, remote-sent,

@@ -38,6 +38,7 @@ pub fn part(flags: &PartFlags) -> Result<(Filter, Option<App>), ConfigError> {
         hosts: names("host", &flags.host)?,
         runs: names("run", &flags.run)?,
         phases: names("phase", &flags.phase)?,
+        exact_names: flags.exact_names,
         no_infer: flags.no_infer,
         charge_gc: flags.charge_gc.as_deref().map(ChargeBy::parse).transpose().map_err(at("charge-gc"))?,
     };
@@ -51,6 +52,12 @@ mod tests {
     use joular_data::model::units::UnixMicros;
 
     use super::*;
+
+    #[test]
+    fn generated_classes_have_exact_names_only_if_asked_for() {
+        let exact_names = |exact_names| part(&PartFlags { exact_names, ..PartFlags::default() }).unwrap().0.exact_names;
+        assert_eq!([false, true].map(exact_names), [false, true]);
+    }
 
     #[test]
     fn collectors_are_charged_by_what_was_allocated_or_by_what_survived() {

@@ -1,8 +1,10 @@
 //! Defines one level of a call path, once it is resolved.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
-use super::target_text::TargetText;
+use super::{generated, target_text::TargetText};
 
 /// Where a frame's code came from. The names are those of the `kind` columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -133,6 +135,22 @@ impl Frame {
             Some(class) => format!("{}.{}", class.raw(), self.name.raw()).into(),
             None => self.name.clone(),
         }
+    }
+
+    /// The frame with [families](generated) in place of generated classes.
+    #[must_use]
+    pub fn of_family(mut self) -> Self {
+        let Some(Cow::Owned(class)) = self.class.as_ref().map(|class| generated::family(class.raw())) else {
+            return self;
+        };
+        self.class = Some(class.into());
+        self.signature = self.signature.map(|signature| generated::families(signature.raw()).into_owned().into());
+        // A script's file is called as its class.
+        self.file = self.file.map(|file| match file.raw().split_once('.') {
+            Some((name, end)) => format!("{}.{end}", generated::family(name)).into(),
+            None => file,
+        });
+        self
     }
 
     /// How much text it has.

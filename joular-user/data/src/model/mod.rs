@@ -7,6 +7,7 @@ pub mod cores;
 pub mod counter;
 pub mod domain;
 pub mod frame;
+pub mod generated;
 mod label;
 pub mod measure;
 pub mod policy;

@@ -6,6 +6,7 @@ use super::{Ranking, Tally};
 use crate::{
     model::{
         frame::{Frame, FrameKind, Marker},
+        generated,
         target_text::TargetText,
     },
     text::signature::{Method, told_apart},
@@ -23,9 +24,12 @@ pub struct MethodKey {
 
 impl MethodKey {
     pub(super) fn of(frame: &Frame) -> Self {
-        let mut text = frame.method().into_raw();
+        let mut text = match &frame.class {
+            Some(class) => format!("{}.{}", generated::family(class.raw()), frame.name.raw()),
+            None => frame.name.raw().to_owned(),
+        };
         let name_end = text.len();
-        text.push_str(frame.signature.as_ref().map_or("", TargetText::raw));
+        text.push_str(&frame.signature.as_ref().map_or("".into(), |text| generated::families(text.raw())));
         let signature_end = text.len();
         text.push_str(frame.module.as_ref().map_or("", TargetText::raw));
         Self { text: text.into(), name_end, signature_end }

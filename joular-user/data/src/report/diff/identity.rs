@@ -1,9 +1,7 @@
 //! Decides what is the same in two runs.
 //!
 //! A method is its class, name and signature; native code is its module and name. Kinds of code and
-//! lines do not count: a method that was compiled again is the same one. Classes that a JVM makes
-//! while it runs have a number or an address in their names. It differs in every run, so it is left
-//! out.
+//! lines do not count: a method that was compiled again is the same one.
 
 use std::collections::HashMap;
 
@@ -75,14 +73,11 @@ impl Key {
 
     fn of_frame(frame: &Frame, by: CompareBy) -> Self {
         match (by, &frame.class) {
-            (CompareBy::Class, Some(class)) => Self::named(stable_class(class.raw())),
+            (CompareBy::Class, Some(class)) => Self::named(class.clone()),
             (CompareBy::Package, Some(_)) => Self::named(package_title(frame.raw_package().unwrap_or_default())),
             (CompareBy::Class | CompareBy::Package, None) => Self::named(frame.stand_in()),
             (CompareBy::Kind, _) => Self::named(frame.kind.name()),
-            (_, Some(class)) => Self {
-                signature: frame.signature.clone(),
-                ..Self::named(format!("{}.{}", stable_class(class.raw()), frame.name.raw()))
-            },
+            (_, Some(_)) => Self { signature: frame.signature.clone(), ..Self::named(frame.method()) },
             (_, None) => Self { module: frame.module.clone(), ..Self::named(frame.name.clone()) },
         }
     }
@@ -158,89 +153,10 @@ impl Keys {
     }
 }
 
-/// Names that are followed by a number.
-const NUMBERED: [&str; 5] = [
-    "$$Lambda$",
-    "GeneratedMethodAccessor",
-    "GeneratedConstructorAccessor",
-    "GeneratedSerializationConstructorAccessor",
-    "$Proxy",
-];
-
-/// Names of generators that are followed by a hash or a number, behind `$$`.
-const HASHED: [&str; 4] = ["CGLIB", "ByteBuddy", "HibernateProxy", "FastClassBySpringCGLIB"];
-
-/// A class's name without the parts that differ in every run.
-pub fn stable_class(class: &str) -> String {
-    let mut name = without_address(class);
-    for prefix in NUMBERED {
-        if let Some(at) = name.rfind(prefix) {
-            let end = at + prefix.len();
-            if name[end..].bytes().all(|byte| byte.is_ascii_digit()) {
-                name = name[..end].trim_end_matches('$');
-                // A proxy's class is named so, and its dollar goes before it.
-                return name.to_owned();
-            }
-        }
-    }
-    if let Some((before, last)) = name.rsplit_once('$')
-        && !last.is_empty()
-        && last.bytes().all(|byte| byte.is_ascii_alphanumeric())
-        && HASHED.iter().any(|generator| before.trim_end_matches('$').ends_with(generator))
-    {
-        name = before.trim_end_matches('$');
-    }
-    name.to_owned()
-}
-
-/// Hidden classes: `/0x…`, or `+0x…` and `.0x…` as some tools and releases write it.
-fn without_address(class: &str) -> &str {
-    let is_address = |rest: &str| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_hexdigit());
-    for separator in ["/0x", "+0x", ".0x"] {
-        if let Some((name, rest)) = class.rsplit_once(separator)
-            && is_address(rest)
-        {
-            return name;
-        }
-    }
-    // Before hidden classes the number of the class loaded follows: `$$Lambda$14/1826771953`.
-    match class.rsplit_once('/') {
-        Some((name, rest)) if !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => class,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::frame::FrameKind;
-
-    #[test]
-    fn names_that_a_jvm_makes_up_are_the_same_in_every_run() {
-        for (class, expected) in [
-            ("com.acme.Shop$$Lambda/0x00007f3a1c001a00", "com.acme.Shop$$Lambda"),
-            ("com.acme.Shop$$Lambda+0x00007f3a1c001a00", "com.acme.Shop$$Lambda"),
-            ("com.acme.Shop$$Lambda.0x00007f3a1c001a00", "com.acme.Shop$$Lambda"),
-            ("com.acme.Shop$$Lambda$14/0x0000000800c03000", "com.acme.Shop$$Lambda"),
-            ("com.acme.Shop$$Lambda$14/1826771953", "com.acme.Shop$$Lambda"),
-            ("java.lang.invoke.LambdaForm$MH/0x000000080000", "java.lang.invoke.LambdaForm$MH"),
-            ("jdk.internal.reflect.GeneratedMethodAccessor12", "jdk.internal.reflect.GeneratedMethodAccessor"),
-            ("com.sun.proxy.$Proxy12", "com.sun.proxy.$Proxy"),
-            ("jdk.proxy2.$Proxy7", "jdk.proxy2.$Proxy"),
-            ("com.acme.Shop$$EnhancerBySpringCGLIB$$1a2b3c4d", "com.acme.Shop$$EnhancerBySpringCGLIB"),
-            ("com.acme.Shop$$SpringCGLIB$$0", "com.acme.Shop$$SpringCGLIB"),
-            ("com.acme.Shop$ByteBuddy$kX3a", "com.acme.Shop$ByteBuddy"),
-            // What a person named keeps its name.
-            ("com.acme.Shop$1", "com.acme.Shop$1"),
-            ("com.acme.Shop$Item", "com.acme.Shop$Item"),
-            ("com.acme.Proxy12", "com.acme.Proxy12"),
-            ("com.acme.$ProxyFactory", "com.acme.$ProxyFactory"),
-            ("", ""),
-            ("/0x", "/0x"),
-        ] {
-            assert_eq!(stable_class(class), expected, "{class}");
-        }
-    }
 
     #[test]
     fn code_without_a_class_is_named_as_in_reports() {
@@ -273,12 +189,5 @@ mod tests {
         assert_ne!(first, key(overloaded));
         let native = |module: &str| Frame { module: Some(module.into()), ..Frame::new(FrameKind::Native, "read") };
         assert_ne!(key(native("libc.so.6")), key(native("libz.so.1")));
-    }
-    proptest::proptest! {
-        #[test]
-        fn any_name_has_a_stable_one(name: String) {
-            let once = stable_class(&name);
-            proptest::prop_assert!(name.starts_with(&once));
-        }
     }
 }

@@ -99,6 +99,8 @@ pub struct Filter {
     pub runs: Names,
     /// Of the program's own, by name, or with those that they are within.
     pub phases: Names,
+    /// Whether generated classes have their own names, not those of their [families](crate::model::generated).
+    pub exact_names: bool,
     /// Whether windows in which no sample hit a thread stay `[no sample]`, as they were recorded.
     pub no_infer: bool,
     /// Whether the energy of garbage collectors stands at the paths that are charged for it, and by what.

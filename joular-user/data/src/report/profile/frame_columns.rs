@@ -63,6 +63,7 @@ impl<'a> FrameColumns<'a> {
             file: owned(files)?,
             line,
         };
+        let frame = if data.has_exact_names { frame } else { frame.of_family() };
         let index = data.catalog.paths.frame_index(frame);
         self.known.insert(key, index);
         Ok(index)

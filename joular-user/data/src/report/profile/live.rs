@@ -231,7 +231,9 @@ impl Since {
             let path: Vec<FrameIndex> = stacks
                 .branch(branch)
                 .iter()
-                .map(|id| *frames.entry(*id).or_insert_with(|| paths.frame_index(stacks.frame(*id).clone())))
+                .map(|id| {
+                    *frames.entry(*id).or_insert_with(|| paths.frame_index(stacks.frame(*id).clone().of_family()))
+                })
                 .collect();
             paths.push(path)
         })

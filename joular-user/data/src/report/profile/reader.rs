@@ -64,6 +64,8 @@ pub struct DataSet {
     pub(crate) stack_ids: Vec<i64>,
     /// The whole windows of each run.
     pub(super) windows: Vec<RunWindows>,
+    /// As [`Filter::exact_names`].
+    pub(super) has_exact_names: bool,
     /// Energy, time and samples of rows that [`Self::scan`] left out because they belong
     /// to no window: a crash took it.
     pub left_out: Amounts,
@@ -102,6 +104,7 @@ impl DataSet {
             paths: HashMap::default(),
             stack_ids: Vec::new(),
             windows: Vec::new(),
+            has_exact_names: filter.exact_names,
             left_out: Amounts::default(),
             gc_charged: MicroJoules(0),
         };

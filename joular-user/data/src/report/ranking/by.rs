@@ -8,9 +8,11 @@ pub enum By {
     Package,
     Branch,
     Thread,
+    ThreadPool,
     Category,
     Kind,
     Process,
+    Command,
     Service,
     Container,
     Pod,
@@ -23,15 +25,17 @@ pub enum By {
 
 impl By {
     /// Those of every measure.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Method,
         Self::Class,
         Self::Package,
         Self::Branch,
         Self::Thread,
+        Self::ThreadPool,
         Self::Category,
         Self::Kind,
         Self::Process,
+        Self::Command,
         Self::Service,
         Self::Container,
         Self::Pod,
@@ -48,9 +52,11 @@ impl By {
             Self::Package => "package",
             Self::Branch => "branch",
             Self::Thread => "thread",
+            Self::ThreadPool => "thread-pool",
             Self::Category => "category",
             Self::Kind => "kind",
             Self::Process => "process",
+            Self::Command => "command",
             Self::Service => "service",
             Self::Container => "container",
             Self::Pod => "pod",
@@ -71,8 +77,10 @@ impl By {
         matches!(
             self,
             Self::Thread
+                | Self::ThreadPool
                 | Self::Category
                 | Self::Process
+                | Self::Command
                 | Self::Service
                 | Self::Container
                 | Self::Pod
@@ -94,9 +102,11 @@ impl By {
             Self::Package => &["package"],
             Self::Branch => &["branch_id", "depth"],
             Self::Thread => &["thread", "tid", "pid", "process", "category", "host"],
+            Self::ThreadPool => &["thread_pool"],
             Self::Category => &["category"],
             Self::Kind => &["kind"],
             Self::Process => &["pid", "comm", "main_class", "container", "pod", "host", "run_id", "service", "version"],
+            Self::Command => &["command"],
             Self::Service => &["service"],
             Self::Container => &["container", "pod", "host"],
             Self::Pod => &["pod", "pod_name", "namespace"],

@@ -1,18 +1,21 @@
 //! Writes a report as one JSON object, for scripts. docs/reports.md documents the keys, which stay
 //! stable; energies are integers in µJ. Names are written as they are: JSON escapes them.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use super::{
     beside, by_measure,
     command::Report,
-    context, footprint,
+    context, footprint, rootless,
     rows::{Figures, RankedRow, Ranking},
     selected,
     text::{activation, note, precise_percent},
     unnamed,
 };
 use crate::{
+    model::units::MicroJoules,
     report::{
         footprint::statement,
         profile::{Amounts, Overview, Profile},
@@ -47,7 +50,8 @@ pub fn report(report: &Report<'_>) -> Value {
             "samples": context::causes(overview).values().fold(0_u64, |sum, count| sum.saturating_add(*count)),
             "samples_by_cause": context::causes(overview),
         },
-        "unnamed_uj": unnamed_uj(profile),
+        "unnamed_uj": by_marker(unnamed::by_marker(profile)),
+        "rootless_uj": by_marker(rootless::by_marker(profile)),
         "hints": unnamed::hints(profile),
         "losses": overview.losses,
         "ambiguous_readings": overview.ambiguous,
@@ -65,8 +69,7 @@ fn tables(report: &Report<'_>) -> Vec<Value> {
     tables.chain(report.of_measures.iter().map(|table| by_measure::object(table, report.profile))).collect()
 }
 
-fn unnamed_uj(profile: &Profile) -> Map<String, Value> {
-    let markers = unnamed::by_marker(profile);
+fn by_marker(markers: BTreeMap<&str, MicroJoules>) -> Map<String, Value> {
     markers.into_iter().map(|(name, energy)| (name.to_owned(), json!(energy.0))).collect()
 }
 

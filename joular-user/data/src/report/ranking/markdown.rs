@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::{
     by_measure,
     command::Report,
-    context,
+    context, rootless,
     text::{caption, chosen, note},
     unnamed,
 };
@@ -58,6 +58,7 @@ pub fn report(report: &Report<'_>) -> String {
     text.push('\n');
     if !report.has_app {
         let lines = std::iter::once(unnamed::line(profile)).chain(unnamed::hints(profile));
+        let lines = lines.chain(rootless::line(profile));
         lines.for_each(|line| {
             let _ = writeln!(text, "- {}", plain(&line));
         });

@@ -5,8 +5,8 @@
 //! ([`crate::sampling`]) and, if wanted, is set in relation to how often a method was seen to be called
 //! ([`activations`]), or with its emissions and cost ([`footprint`]); bytes and counts are beside it ([`beside`]). A measure
 //! that is not energy also has tables of its own ([`by_measure`]). All of them are summed by [`sums`]. A report also says
-//! what its tables are part of ([`context`], [`unnamed`], [`selected`]), and is written for people or machines ([`text`], [`markdown`],
-//! [`csv`], [`json`]).
+//! what its tables are part of ([`context`], [`unnamed`], [`rootless`], [`selected`]), and is written for people or machines
+//! ([`text`], [`markdown`], [`csv`], [`json`]).
 
 pub mod activations;
 pub mod beside;
@@ -19,6 +19,7 @@ pub mod footprint;
 pub mod groups;
 pub mod json;
 pub mod markdown;
+pub mod rootless;
 pub mod rows;
 pub mod selected;
 pub(super) mod slots;

@@ -5,7 +5,7 @@ use super::{
     by::By,
     by_measure,
     command::{Look, Report},
-    context, footprint,
+    context, footprint, rootless,
     rows::{Figures, RankedRow, Ranking},
     selected, unnamed,
 };
@@ -70,6 +70,7 @@ pub fn lines(report: &Report<'_>, look: Look) -> Vec<Line> {
     if !report.has_app {
         lines.push(plain(unnamed::line(profile)));
         lines.extend(unnamed::hints(profile).into_iter().map(|hint| plain(format!("  {hint}"))));
+        lines.extend(rootless::line(profile).map(plain));
     }
     let mut quality = context::quality(overview).into_iter();
     lines.extend(quality.next().map(|complete| plain(format!("Of the JVMs' stacks {complete}"))));

@@ -156,7 +156,7 @@ impl DataSet {
     /// If a file cannot be read or is damaged.
     pub fn measured(&mut self, filter: &Filter, summed: &Summed, watch: &mut impl Watch) -> Result<Measured> {
         let is_allowed = self.allowed_paths(filter);
-        let mut sums = FactSums::default();
+        let mut sums = FactSums::new(filter.exact_names);
         let mut counting = Counting::open(self, filter)?;
         sums.record(counting.counters().map(Measure::Counted));
         let mut take = |watch: &mut dyn FnMut(&AmountRow<'_>), row: &AmountRow<'_>| {

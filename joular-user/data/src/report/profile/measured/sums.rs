@@ -8,7 +8,7 @@ use indexmap::IndexSet;
 use super::{Fact, Measured, OfMeasure, Part};
 use crate::{
     attribution::inference::apportion,
-    model::measure::Measure,
+    model::{generated, measure::Measure},
     report::profile::{PathIndex, ThreadIndex},
     sampling::Sampled,
 };
@@ -21,6 +21,7 @@ pub(in crate::report::profile) struct FactSums {
     sums: HashMap<Key, Sum, RandomState>,
     /// What was recorded, even if it came to nothing.
     recorded: BTreeSet<Measure>,
+    has_exact_names: bool,
 }
 
 /// Thread, path, measure, number of the class, and whether samples of CPU time show where.
@@ -33,6 +34,10 @@ struct Sum {
 }
 
 impl FactSums {
+    pub(in crate::report::profile) fn new(has_exact_names: bool) -> Self {
+        Self { has_exact_names, ..Self::default() }
+    }
+
     /// Notes that measures were recorded.
     pub(in crate::report::profile) fn record(&mut self, measures: impl Iterator<Item = Measure>) {
         self.recorded.extend(measures);
@@ -42,9 +47,10 @@ impl FactSums {
         if part.amount == 0 {
             return;
         }
-        let class = part.class.map(|name| match self.classes.get_index_of(name) {
+        let name = part.class.map(|name| if self.has_exact_names { name.into() } else { generated::family(name) });
+        let class = name.map(|name| match self.classes.get_index_of(&*name) {
             Some(known) => known,
-            None => self.classes.insert_full(name.to_owned()).0,
+            None => self.classes.insert_full(name.into_owned()).0,
         });
         let sum = self.sums.entry((thread, path, part.measure, class, part.by_cpu_time)).or_default();
         sum.amount = sum.amount.saturating_add(part.amount);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use self::described::{
     branch_group, class_group, class_groups, container_group, container_of, line_group, line_key, method_groups,
-    method_key, namespace_group, package_group, pod_group, pod_names, process_group, service_group, stand_in,
+    method_key, namespace_group, package_group, pod_group, pod_names, pool_of, process_group, service_group, stand_in,
     thread_group,
 };
 use super::by::By;
@@ -99,12 +99,16 @@ impl Groups {
             By::Line => of_frames(frames, line_key, line_group),
             By::ClassAllocated => (Places::Classes, Vec::new()),
             By::Branch | By::Thread => of_threads(catalog, |index, _| index, |index| thread_group(catalog, index)),
+            By::ThreadPool => {
+                of_threads(catalog, |_, thread| pool_of(&thread.name), |pool| group(pool.clone(), vec![json!(pool)]))
+            }
             By::Category => of_threads(
                 catalog,
                 |_, thread| thread.category,
                 |category| group(category.name(), vec![json!(category.name())]),
             ),
             By::Process => of_threads(catalog, |_, thread| thread.process, |process| process_group(catalog, process)),
+            By::Command => of_places(catalog, Process::title, |title| group(title.clone(), vec![json!(title)])),
             By::Service => of_places(catalog, |process| process.service.as_ref(), service_group),
             By::Container => of_places(catalog, |process| container_of(catalog, process), container_group),
             By::Pod => {

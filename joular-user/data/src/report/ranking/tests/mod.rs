@@ -170,7 +170,9 @@ fn one_method_is_one_row_however_and_wherever_in_it_it_runs() {
         (By::Kind, &[("interpreted", 6, 6), ("compiled-c2", 4, 4)]),
         (By::Line, &[("a.B.run (B.java:3)", 6, 6), ("a.B.run (B.java:4)", 4, 4)]),
         (By::Thread, &[("worker-0 (thread 100 of 7)", 10, 10)]),
+        (By::ThreadPool, &[("worker-*", 10, 10)]),
         (By::Process, &[("7 java", 10, 10)]),
+        (By::Command, &[("java", 10, 10)]),
         (By::Category, &[("java", 10, 10)]),
         (By::Service, &[("[no service known]", 10, 10)]),
         (By::Container, &[("[no container]", 10, 10)]),
@@ -210,6 +212,28 @@ fn processes_are_summed_by_service_container_and_pod() {
     let containers = ranking(&profile, By::Container, ALL);
     let row = containers.rows.iter().find(|row| row.group.name == "4f2b7c0a9d8e").unwrap();
     assert_eq!(row.group.details, [id, "1a2b", "node-1"].map(serde_json::Value::from));
+}
+
+#[test]
+fn processes_that_run_the_same_are_summed_by_command_and_threads_by_their_pool() {
+    let mut profile = profile(4, &[]);
+    let first = profile.catalog.processes[0].clone();
+    let of_class = |pid, class: &str| Process { pid: Pid(pid), main_class: Some(class.into()), ..first.clone() };
+    profile.catalog.processes =
+        vec![of_class(7, "com.acme.Job"), of_class(8, "com.acme.Job"), of_class(9, "com.acme.Main"), first.clone()];
+    let names = ["exec-1", "exec-12", "main", "8080"];
+    for ((thread, name), energy) in names.into_iter().enumerate().zip([40, 30, 20, 10]) {
+        let index = u32::try_from(thread).unwrap();
+        profile.catalog.threads[thread].process = ProcessIndex(index);
+        profile.catalog.threads[thread].name = name.into();
+        let path = profile.catalog.paths.frame_index(java("a.Main", "main"));
+        let path = profile.catalog.paths.push([path]);
+        add(&mut profile, index, path, energy, 1);
+    }
+    let commands = [("com.acme.Job", 70, 70), ("com.acme.Main", 20, 20), ("java", 10, 10)];
+    assert_eq!(figures(&ranking(&profile, By::Command, ALL)), expected(&commands));
+    let pools = [("exec-*", 70, 70), ("main", 20, 20), ("8080", 10, 10)];
+    assert_eq!(figures(&ranking(&profile, By::ThreadPool, ALL)), expected(&pools));
 }
 
 #[test]
@@ -261,7 +285,7 @@ fn the_apps_view_has_only_its_methods_and_what_is_outside() {
 fn threads_are_exact_unless_paths_were_chosen() {
     let main = java("a.Main", "main");
     let mut profile = profile(2, &[(0, std::slice::from_ref(&main), 60, 6), (1, std::slice::from_ref(&main), 40, 4)]);
-    for by in [By::Thread, By::Category, By::Process, By::Host] {
+    for by in [By::Thread, By::ThreadPool, By::Category, By::Process, By::Command, By::Host] {
         for row in ranking(&profile, by, ALL).rows {
             assert_eq!(row.own.interval, Interval::exact(row.own.amounts.energy), "{by:?}");
         }

@@ -18,6 +18,21 @@ fn what_has_no_name_is_told_by_marker() {
     assert_eq!(unnamed::line(&profile), expected);
 }
 
+#[test]
+fn what_totals_lack_is_told_by_marker() {
+    let deep = [Frame::marker(Marker::Truncated), java("a.B", "recurse")];
+    let torn = [Frame::marker(Marker::Broken), java("a.B", "run")];
+    let whole = [java("a.Main", "main"), java("a.B", "run")];
+    let some = profile(1, &[(0, &deep[..], 168, 5), (0, &torn[..], 2, 1), (0, &whole[..], 830, 9)]);
+    let expected = "Of the selection's energy 17.0 % has stacks without their root ([truncated] 16.8 %, [broken stack] \
+                    0.2 %): totals of the callers there lack it";
+    assert_eq!(rootless::line(&some).as_deref(), Some(expected));
+    assert_eq!(rootless::line(&profile(1, &[(0, &whole[..], 830, 9)])), None);
+    let hardly = profile(1, &[(0, &deep[..], 1, 1), (0, &whole[..], 9_999, 9)]);
+    assert_eq!(rootless::line(&hardly), None);
+    assert_eq!(rootless::by_marker(&hardly)["[truncated]"].0, 1, "machines get all of it");
+}
+
 /// Code that Node.js has made, above its own; such code of Python that was started with the option has names above it.
 #[test]
 fn a_program_that_writes_names_if_it_is_told_to_is_named_with_its_option() {
