@@ -34,6 +34,13 @@ pub struct Flags {
     #[arg(long, value_name = "NAME", num_args = 1.., help_heading = heading::TARGETS)]
     pub comm: Vec<String>,
 
+    /// Every JVM, whatever launched it, running now or started later [default: if no other targets are given]
+    ///
+    /// A process that loads a JVM later is found before it is twice as old. With flags from --container to --service,
+    /// JVMs must meet a condition of each kind.
+    #[arg(long, help_heading = heading::TARGETS)]
+    pub jvms: bool,
+
     /// Processes with these ids
     #[arg(long, value_name = "PID", num_args = 1.., value_delimiter = ',', help_heading = heading::TARGETS)]
     pub pid: Vec<u32>,

@@ -5,7 +5,7 @@ use super::flags::Flags;
 
 /// Flags that say which processes are measured, or that none is.
 pub const TARGETS: &[&str] =
-    &["comm", "pid", "container", "pod", "namespace", "label", "cgroup", "service", "all", "replay"];
+    &["comm", "jvms", "pid", "container", "pod", "namespace", "label", "cgroup", "service", "all", "replay"];
 
 /// Flags that exclude each other: those of the command line replace those of the file.
 const GROUPS: [&[&str]; 3] = [TARGETS, &["output", "no-output"], &["json", "quiet"]];

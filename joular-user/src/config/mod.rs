@@ -171,8 +171,6 @@ pub enum ConfigError {
     Invalid { place: String, cause: String },
     #[error("{place} cannot be used with {other}: {advice}")]
     Conflict { place: String, other: String, advice: &'static str },
-    #[error("nothing to measure: say which processes, e.g. --comm java, --pid 1234 or --all")]
-    NoTarget,
     /// The cause says where.
     #[error("{cause}")]
     Plain { cause: String },

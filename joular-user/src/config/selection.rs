@@ -34,11 +34,13 @@ impl Places {
                 return Err(self.invalid(key, "who knows pods is not given: give --kubernetes too"));
             }
         }
-        match (names.is_empty(), belonging.is_empty()) {
-            (true, true) => Err(ConfigError::NoTarget),
-            (false, true) => Ok(Selection::Names(names)),
-            (_, false) => Ok(Selection::PartOf(names, Box::new(belonging))),
-        }
+        let belonging = Box::new(belonging);
+        Ok(match (names.is_empty(), belonging.is_empty()) {
+            (true, _) if flags.jvms => Selection::Jvms(belonging),
+            (true, true) => Selection::Jvms(belonging),
+            (false, true) => Selection::Names(names),
+            (_, false) => Selection::PartOf(names, belonging),
+        })
     }
 
     fn patterns<P>(
@@ -52,10 +54,15 @@ impl Places {
 
     /// Refuses targets that exclude each other in one place.
     pub(super) fn refuse_several_targets(&self, flags: &Flags) -> Result<(), ConfigError> {
-        let choose = "choose one of --comm, --pid, --all and --replay";
+        let choose = "choose one of --comm, --jvms, --pid, --all and --replay";
+        if flags.jvms && flags.has("comm") {
+            return Err(self.conflict("jvms", "comm", choose));
+        }
         let alone = ["pid", "all", "replay"];
-        for (at, first) in flags.conditions().map(|(key, _)| key).into_iter().chain(alone).enumerate() {
-            for second in alone.into_iter().skip((at + 1).saturating_sub(flags.conditions().len())) {
+        let conditions = flags.conditions().map(|(key, _)| key).into_iter().chain(["jvms"]);
+        let count = flags.conditions().len() + 1;
+        for (at, first) in conditions.chain(alone).enumerate() {
+            for second in alone.into_iter().skip((at + 1).saturating_sub(count)) {
                 if flags.has(first) && flags.has(second) {
                     return Err(self.conflict(second, first, choose));
                 }
@@ -91,6 +98,10 @@ mod tests {
             ("--label app=a", "kubernetes = 'kubelet'", "--label app=a"),
             ("--service orders", "pod = ['1a2b']\n", "--service orders"),
             ("--comm java", "container = ['4f2b']\n", "--comm java"),
+            ("", "", "--jvms"),
+            ("--jvms --cgroup /a", "", "--jvms --cgroup /a"),
+            ("--jvms", "comm = ['java']\n", "--jvms"),
+            ("--pid 7", "jvms = true\n", "--pid 7"),
             ("--all", "container = ['4f2b']\n", "--all"),
         ] {
             assert_eq!(resolved(line, text).unwrap().to_string(), expected, "{line} {text}");
@@ -101,6 +112,8 @@ mod tests {
     fn what_excludes_each_other_and_what_is_no_pattern_is_refused() {
         for (line, text, expected) in [
             ("--service shop --pid 1", "", "--pid cannot be used with --service: choose one of"),
+            ("--jvms --comm java", "", "--jvms cannot be used with --comm: choose one of"),
+            ("--jvms --pid 7", "", "--pid cannot be used with --jvms: choose one of"),
             ("--container 4f2b --all", "", "--all cannot be used with --container: choose one of"),
             ("--namespace shop", "", "--namespace: who knows pods is not given: give --kubernetes too"),
             ("", "label = ['a=b']\n", "run.toml:1: label: who knows pods is not given"),

@@ -21,22 +21,27 @@ pub enum KernelError {
     )]
     PidNamespace,
     #[error(
-        "loading the eBPF programs: {}: run as root or grant CAP_BPF and CAP_PERFMON; `joular-bpf doctor` checks",
-        causes(.0)
+        "loading the eBPF programs: {}: {}",
+        causes(.0),
+        shortage(.0).unwrap_or("run as root or grant CAP_BPF and CAP_PERFMON; `joular-bpf doctor` checks")
     )]
     Load(Box<aya::EbpfError>),
-    #[error("{operation} eBPF program `{program}`: {}: `joular-bpf doctor` checks this machine", causes(.source))]
+    #[error(
+        "{operation} eBPF program `{program}`: {}: {}",
+        causes(.source),
+        shortage(.source).unwrap_or("`joular-bpf doctor` checks this machine")
+    )]
     Program { operation: &'static str, program: &'static str, source: Box<ProgramError> },
     #[error("the eBPF object has no {kind} `{name}`: this binary was built without its eBPF programs")]
     Missing { kind: &'static str, name: &'static str },
-    #[error("{operation} eBPF map `{map}`: {}: is the host out of memory?", causes(.source))]
+    #[error("{operation} eBPF map `{map}`: {}: {}", causes(.source), shortage(.source).unwrap_or(OUT_OF_MEMORY))]
     Map { operation: &'static str, map: &'static str, source: Box<MapError> },
     #[error(
         "counting cycles: this machine has no hardware counters, as is usual in virtual machines: \
          use --weights time, or auto"
     )]
     NoCycles,
-    #[error("counting cycles on CPU {cpu}: {source}: use --weights time")]
+    #[error("counting cycles on CPU {cpu}: {source}: {}", shortage(.source).unwrap_or("use --weights time"))]
     CycleCounter { cpu: u32, source: io::Error },
     #[error(
         "--counters: {counter}: this machine's CPUs do not count it, as is usual in virtual machines: leave it out, or \
@@ -48,7 +53,10 @@ pub enum KernelError {
          --weights time"
     )]
     CounterRoom { counter: &'static str, cpu: u32 },
-    #[error("--counters: {counter}: counting it on CPU {cpu}: {source}: leave it out")]
+    #[error(
+        "--counters: {counter}: counting it on CPU {cpu}: {source}: {}",
+        shortage(.source).unwrap_or("leave it out")
+    )]
     Counter { counter: &'static str, cpu: u32, source: io::Error },
     #[error("sampling by timers: {reason}: use --sampler cpu-clock, or auto")]
     NoTimer { reason: String },
@@ -58,11 +66,42 @@ pub enum KernelError {
     Drain { map: &'static str, source: io::Error },
 }
 
+const OUT_OF_MEMORY: &str = "is the host out of memory?";
+
+/// What would help if the system has too little of something.
+fn shortage(error: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
+    match code(error)? {
+        libc::EMFILE => Some(
+            "too few files may be open: raise the limit with `ulimit -n 65536`, or LimitNOFILE=65536 of a systemd unit",
+        ),
+        libc::ENFILE => Some("the host has too many open files: raise the sysctl fs.file-max"),
+        libc::ENOMEM => {
+            Some("there is too little memory: free some on the host, or raise the limit of this process's cgroup")
+        }
+        libc::EAGAIN => Some("the kernel was interrupted or is short of memory for a moment: start again"),
+        _ => None,
+    }
+}
+
+/// What the system said, if that is among the causes.
+fn code(error: &(dyn std::error::Error + 'static)) -> Option<i32> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(io) = error.downcast_ref::<io::Error>() {
+            return io.raw_os_error();
+        }
+        next = error.source();
+    }
+    None
+}
+
 /// What would help against a [`KernelError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
     Privileges,
     AnotherKernel,
+    /// More files, or memory.
+    Resources,
     /// Nothing helps: it worked before, and something broke during the run.
     None,
 }
@@ -72,6 +111,7 @@ impl KernelError {
         match self {
             Self::Map { .. } | Self::Drain { .. } | Self::WriteArray { .. } => Remedy::None,
             _ if self.is_permission() => Remedy::Privileges,
+            _ if self.system().and_then(shortage).is_some() => Remedy::Resources,
             _ => Remedy::AnotherKernel,
         }
     }
@@ -104,20 +144,18 @@ impl KernelError {
 
     /// What the system said, if it said anything.
     fn code(&self) -> Option<i32> {
-        let mut source: Option<&(dyn std::error::Error + 'static)> = match self {
+        code(self.system()?)
+    }
+
+    /// The error below it, of the system or of the library that asked it.
+    fn system(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
             Self::ReadBtf { source, .. } => Some(source),
             Self::Load(source) => Some(source.as_ref()),
             Self::Program { source, .. } => Some(source.as_ref()),
             Self::CycleCounter { source, .. } | Self::Counter { source, .. } => Some(source),
             _ => None,
-        };
-        while let Some(error) = source {
-            if let Some(io) = error.downcast_ref::<io::Error>() {
-                return io.raw_os_error();
-            }
-            source = error.source();
         }
-        None
     }
 }
 
@@ -190,7 +228,24 @@ mod tests {
         assert_eq!(error("loading", libc::EACCES).remedy(), Remedy::AnotherKernel);
         assert_eq!(error("loading", libc::EPERM).remedy(), Remedy::Privileges);
         assert_eq!(error("attaching", libc::EACCES).remedy(), Remedy::Privileges);
+        assert_eq!(error("loading", libc::EMFILE).remedy(), Remedy::Resources);
         let ended = [libc::ESRCH, libc::EPERM].map(|code| error("attaching", code).is_of_ended_process());
         assert_eq!(ended, [true, false]);
+    }
+
+    #[test]
+    fn a_shortage_is_not_called_a_missing_privilege() {
+        let load = |code| {
+            let error = SyscallError { call: "bpf_map_create", io_error: io::Error::from_raw_os_error(code) };
+            let error = MapError::SyscallError(error);
+            KernelError::Load(Box::new(aya::EbpfError::MapError(error))).to_string()
+        };
+        assert!(load(libc::EMFILE).contains("ulimit -n"), "{}", load(libc::EMFILE));
+        assert!(load(libc::ENOMEM).contains("too little memory"), "{}", load(libc::ENOMEM));
+        assert!(load(libc::EAGAIN).ends_with("start again"), "{}", load(libc::EAGAIN));
+        assert!(load(libc::EPERM).contains("CAP_BPF"), "{}", load(libc::EPERM));
+        for code in [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EAGAIN] {
+            assert!(!load(code).contains("CAP_BPF"), "{}", load(code));
+        }
     }
 }

@@ -62,7 +62,7 @@ impl Failure {
             Self::Kernel(error) | Self::Calibration(CalibrationError::Kernel(error)) => match error.remedy() {
                 Remedy::Privileges => Exit::Privileges,
                 Remedy::AnotherKernel => Exit::KernelFeature,
-                Remedy::None => Exit::Failure,
+                Remedy::Resources | Remedy::None => Exit::Failure,
             },
             Self::Calibration(error) | Self::Replay { source: ReplayError::Calibration(error), .. } => {
                 of_calibration(error)

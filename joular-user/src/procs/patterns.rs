@@ -9,6 +9,9 @@ use joular_ebpf::abi::CommPattern;
 /// Longest process name the kernel keeps, without its terminator.
 const COMM_BYTES: usize = joular_ebpf::abi::COMM_LEN - 1;
 
+/// What the kernel calls a process of Java's launcher.
+pub const JAVA: &str = "java";
+
 /// A name, exact or with `*`, `?`, `[…]`, `{a,b}`.
 #[derive(Clone, Debug)]
 pub enum NamePattern {
@@ -30,6 +33,11 @@ impl NamePattern {
             };
         }
         Ok(Self::Exact(text.into()))
+    }
+
+    /// The name of processes that Java's launcher starts.
+    pub fn of_java() -> Self {
+        Self::Exact(JAVA.into())
     }
 
     /// The name of a process, which the kernel cuts to 15 bytes.

@@ -18,13 +18,15 @@ use joular_data::{
 use rustix::io::Errno;
 
 use super::{
-    containers, java,
+    containers,
+    java::{self, Launched},
     kubernetes::Pods,
     maps::Maps,
     namespaces::{Expect, Links, Owner, TargetRoot},
     service::{
-        self,
+        self, Sources,
         jar::{self, JarIdentity},
+        otel::Declared,
         rules::Rules,
         unit,
     },
@@ -173,15 +175,33 @@ impl ProcFiles {
             command_line.pop();
         }
         let command_line = split_command_line(&command_line);
-        let runtime = self.runtime(pid, outline.executable.as_ref().map(TargetText::raw), &command_line);
+        let launcher = outline.executable.as_ref().map(TargetText::raw).filter(|path| java::is_launcher(path));
+        let launched = launcher.and_then(|_| Launched::of_line(&command_line, |path| self.text(pid, path)));
+        let runtime = self.runtime(pid, launcher, launched.as_ref(), &command_line);
+        let environment = self.read(pid, "environ", MAX_FILE).unwrap_or_default();
+        let declared = Declared::read(&environment, &command_line);
+        let jar = launched.as_ref().and_then(Launched::jar).map(|path| self.jar(pid, path));
         let info = ProcessInfo { command_line, runtime, ..outline };
-        let service = Some(service::of(&info, self.jar(&info), &self.rules));
+        let service = Some(service::of(&info, Sources { jar, declared }, &self.rules));
         Some(ProcessInfo { service, ..info })
+    }
+
+    /// Takes over what a JVM says that it runs. Returns whether that is new.
+    pub fn learn_command(&self, info: &mut ProcessInfo, command: &TargetText) -> bool {
+        let Some(launched) = Launched::of_command(command.raw(), &info.command_line) else { return false };
+        let Runtime::Jvm { main_class, .. } = &mut info.runtime else { return false };
+        let title = Some(launched.title());
+        if *main_class == title {
+            return false;
+        }
+        *main_class = title;
+        info.service = service::launched(info, &launched, &self.rules);
+        true
     }
 
     /// A process of which no more can be learned, with the service that follows.
     pub fn with_service(&self, info: ProcessInfo) -> ProcessInfo {
-        ProcessInfo { service: Some(service::of(&info, None, &self.rules)), ..info }
+        ProcessInfo { service: Some(service::of(&info, Sources::default(), &self.rules)), ..info }
     }
 
     /// A process with another name, and the service that follows.
@@ -239,13 +259,18 @@ impl ProcFiles {
     }
 
     /// Recognises a JVM by its launcher, or by libjvm in its memory.
-    fn runtime(&self, pid: Pid, executable: Option<&str>, command_line: &[TargetText]) -> Runtime {
-        let launcher = executable.filter(|path| java::is_launcher(path));
+    fn runtime(
+        &self,
+        pid: Pid,
+        launcher: Option<&str>,
+        launched: Option<&Launched>,
+        command_line: &[TargetText],
+    ) -> Runtime {
         if launcher.is_none() && !self.maps_libjvm(pid) {
             return Runtime::Native;
         }
         let release = launcher.and_then(|path| self.release(pid, path));
-        java::runtime(command_line, release.as_deref())
+        java::runtime(launched, command_line, release.as_deref())
     }
 
     /// The `release` file beside a launcher. The process chooses the file there, and beside a
@@ -254,27 +279,30 @@ impl ProcFiles {
         if launcher.ends_with(java::DELETED) {
             return None;
         }
-        let path = Path::new(launcher).parent()?.parent()?.join("release");
-        let expect = Expect { links: Links::WithinRoot, owner: Owner::Anyone, max_bytes: MAX_FILE };
-        let file = TargetRoot::open(&self.root, pid).ok()?.open_file(path.to_str()?, &expect).ok()?;
+        self.text(pid, Path::new(launcher).parent()?.parent()?.join("release").to_str()?)
+    }
+
+    /// The text of a small file, by the path that the process knows it by. The process chooses what is there.
+    fn text(&self, pid: Pid, path: &str) -> Option<String> {
         let mut text = Vec::new();
-        file.take(MAX_FILE).read_to_end(&mut text).ok()?;
+        self.file(pid, path, MAX_FILE)?.take(MAX_FILE).read_to_end(&mut text).ok()?;
         Some(String::from_utf8_lossy(&text).into_owned())
     }
 
+    /// A file of at most so many bytes, by the path that the process knows it by.
+    fn file(&self, pid: Pid, path: &str, max_bytes: u64) -> Option<File> {
+        let directory = fs::read_link(self.path(pid, "cwd")).unwrap_or_default();
+        let expect = Expect { links: Links::WithinRoot, owner: Owner::Anyone, max_bytes };
+        TargetRoot::open(&self.root, pid).ok()?.open_file(directory.join(path).to_str()?, &expect).ok()
+    }
+
     /// The jar that a JVM runs. The process chooses that file.
-    fn jar(&self, info: &ProcessInfo) -> Option<JarIdentity> {
-        let is_jvm = info.runtime != Runtime::Native;
-        let path = is_jvm.then(|| java::jar(&info.command_line)).flatten()?;
-        Some(jar::identity(java::jar_name(&info.command_line)?, self.manifest(info.pid, path).as_deref()))
+    fn jar(&self, pid: Pid, path: &str) -> JarIdentity {
+        jar::identity(java::file_name(path), self.manifest(pid, path).as_deref())
     }
 
     fn manifest(&self, pid: Pid, path: &str) -> Option<String> {
-        let directory = fs::read_link(self.path(pid, "cwd")).unwrap_or_default();
-        let expect = Expect { links: Links::WithinRoot, owner: Owner::Anyone, max_bytes: u64::MAX };
-        let root = TargetRoot::open(&self.root, pid).ok()?;
-        let file = root.open_file(directory.join(path).to_str()?, &expect).ok()?;
-        let mut jar = BufReader::new(file.take(jar::MAX_READ));
+        let mut jar = BufReader::new(self.file(pid, path, u64::MAX)?.take(jar::MAX_READ));
         let manifest = jar::manifest(&mut jar);
         if manifest.is_none() && jar.into_inner().limit() == 0 {
             jar::BYTES.cut_of(pid, 1);

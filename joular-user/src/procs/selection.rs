@@ -3,12 +3,12 @@
 use std::fmt;
 
 use joular_data::{
-    events::ProcessInfo,
+    events::{ProcessInfo, Runtime},
     model::{target_text::TargetText, units::Pid},
 };
 use joular_ebpf::abi::{CommPattern, MAX_COMM_PATTERNS};
 
-pub use super::patterns::{LabelPattern, NamePattern};
+pub use super::patterns::{JAVA, LabelPattern, NamePattern};
 use super::{
     containers::{self, Container},
     places,
@@ -23,6 +23,8 @@ pub enum Selection {
     Pids(Vec<Pid>),
     /// Processes with one of these names, or any, that are part of something.
     PartOf(Vec<NamePattern>, Box<Belonging>),
+    /// JVMs, whatever launched them, that are part of something.
+    Jvms(Box<Belonging>),
     /// A process and all that descend from it: see [`super::tree`].
     Tree(Pid),
 }
@@ -33,23 +35,36 @@ impl Selection {
         matches!(self, Self::All)
     }
 
+    /// Whether JVMs are selected, whatever they are called.
+    pub const fn is_of_jvms(&self) -> bool {
+        matches!(self, Self::Jvms(_))
+    }
+
+    /// Whether JVMs that other programs launch are left out, though those of Java's own launcher are selected.
+    pub fn leaves_jvms_out(&self) -> bool {
+        matches!(self, Self::Names(patterns) if patterns.iter().any(|pattern| pattern.matches(JAVA)))
+    }
+
     /// Whether a process with this id and kernel name is selected. Of a tree only the root matches;
-    /// descent decides the rest.
+    /// descent decides the rest. A JVM is known by its name only if Java's launcher has just started it.
     pub fn matches(&self, pid: Pid, comm: &str) -> bool {
         match self {
             Self::All => true,
             Self::Names(patterns) => patterns.iter().any(|pattern| pattern.matches(comm)),
             Self::PartOf(names, _) => names.is_empty() || names.iter().any(|pattern| pattern.matches(comm)),
             Self::Pids(pids) => pids.contains(&pid),
+            Self::Jvms(_) => comm == JAVA,
             Self::Tree(root) => *root == pid,
         }
     }
 
     /// Names by which a process can become a target that is none yet; `None`: by any, or by too many patterns for the
-    /// kernel's programs. In a tree children become targets, whatever their names.
+    /// kernel's programs. In a tree children become targets, whatever their names. JVMs of another launcher are found by
+    /// looking.
     pub fn names_in_kernel(&self) -> Option<Vec<CommPattern>> {
         let patterns = match self {
             Self::All => return None,
+            Self::Jvms(_) => return Some(vec![NamePattern::of_java().in_kernel()]),
             Self::Names(names) => names.as_slice(),
             Self::PartOf(names, _) if names.is_empty() => return None,
             Self::PartOf(names, _) => names.as_slice(),
@@ -69,31 +84,37 @@ impl Selection {
     /// Whether a process whose id and name match can be a target by its control group, which is read
     /// only if that matters.
     pub fn matches_cgroup(&self, cgroup: impl FnOnce() -> Option<TargetText>) -> bool {
-        match self {
-            Self::PartOf(_, belonging) if belonging.is_about_cgroups() => {
+        match self.belonging() {
+            Some(belonging) if belonging.is_about_cgroups() => {
                 cgroup().is_some_and(|path| belonging.allows_cgroup(path.raw()))
             }
             _ => true,
         }
     }
 
+    fn belonging(&self) -> Option<&Belonging> {
+        match self {
+            Self::PartOf(_, belonging) | Self::Jvms(belonging) => Some(belonging),
+            _ => None,
+        }
+    }
+
     /// Whether what Kubernetes says of a process can make it a target: also by its service.
-    pub const fn may_depend_on_pods(&self) -> bool {
-        matches!(self, Self::PartOf(_, belonging) if belonging.is_about_pods() || !belonging.services.is_empty())
+    pub fn may_depend_on_pods(&self) -> bool {
+        self.belonging().is_some_and(|belonging| belonging.is_about_pods() || !belonging.services.is_empty())
     }
 
     /// Whether a process whose id and name match is part of what was chosen.
     pub fn matches_info(&self, info: &ProcessInfo) -> bool {
-        match self {
-            Self::PartOf(_, belonging) => {
+        let is_of_kind = !self.is_of_jvms() || info.runtime != Runtime::Native;
+        is_of_kind
+            && self.belonging().is_none_or(|belonging| {
                 self.matches_cgroup(|| info.cgroup.clone())
                     && belonging.allows_workload(info)
                     && any_or_none(&belonging.services, |pattern| {
                         info.service.as_ref().is_some_and(|service| pattern.matches(service.name.raw()))
                     })
-            }
-            _ => true,
-        }
+            })
     }
 }
 
@@ -121,6 +142,18 @@ impl Belonging {
 
     const fn is_about_pods(&self) -> bool {
         !(self.pods.is_empty() && self.namespaces.is_empty() && self.labels.is_empty())
+    }
+
+    /// Conditions by the names of their flags.
+    fn shown(&self) -> [(&'static str, Vec<String>); 6] {
+        [
+            ("--container", shown(&self.containers)),
+            ("--pod", shown(&self.pods)),
+            ("--namespace", shown(&self.namespaces)),
+            ("--label", shown(&self.labels)),
+            ("--cgroup", shown(&self.cgroups)),
+            ("--service", shown(&self.services)),
+        ]
     }
 
     /// The path of a control group tells the container, and whether there is a pod.
@@ -183,18 +216,14 @@ impl fmt::Display for Selection {
         match self {
             Self::All => f.write_str("--all"),
             Self::Names(patterns) => write_patterns(f, [("--comm", shown(patterns))]),
-            Self::PartOf(names, of) => write_patterns(
-                f,
-                [
-                    ("--comm", shown(names)),
-                    ("--container", shown(&of.containers)),
-                    ("--pod", shown(&of.pods)),
-                    ("--namespace", shown(&of.namespaces)),
-                    ("--label", shown(&of.labels)),
-                    ("--cgroup", shown(&of.cgroups)),
-                    ("--service", shown(&of.services)),
-                ],
-            ),
+            Self::PartOf(names, of) => write_patterns(f, [("--comm", shown(names))].into_iter().chain(of.shown())),
+            Self::Jvms(of) => {
+                f.write_str("--jvms")?;
+                if !of.is_empty() {
+                    f.write_str(" ")?;
+                }
+                write_patterns(f, of.shown())
+            }
             Self::Pids(pids) => {
                 f.write_str("--pid")?;
                 pids.iter().try_for_each(|pid| write!(f, " {pid}"))
@@ -256,6 +285,7 @@ mod tests {
             (Selection::Names(names(MAX_COMM_PATTERNS + 1)), None),
             (Selection::PartOf(names(1), belonging()), Some(1)),
             (Selection::PartOf(Vec::new(), belonging()), None),
+            (Selection::Jvms(belonging()), Some(1)),
             (Selection::Pids(vec![Pid(7)]), Some(0)),
             (Selection::Tree(Pid(7)), Some(0)),
         ] {
@@ -270,6 +300,10 @@ mod tests {
         let pids = Selection::Pids(vec![Pid(1)]);
         assert!(pids.matches(Pid(1), "x") && !pids.matches(Pid(2), "x"));
         assert!(Selection::All.matches(Pid(2), ""));
+        let jvms = Selection::Jvms(Box::default());
+        assert!(jvms.matches(Pid(1), "java") && !jvms.matches(Pid(1), "python3"));
+        let process = |runtime| ProcessInfo { runtime, ..ProcessInfo::default() };
+        assert!(jvms.matches_info(&process(Runtime::UNKNOWN_JVM)) && !jvms.matches_info(&process(Runtime::Native)));
         assert!(Selection::Tree(Pid(1)).matches(Pid(1), "x") && !Selection::Tree(Pid(1)).matches(Pid(2), "x"));
     }
 }

@@ -119,6 +119,11 @@ pub trait Instance: Debug + Send {
         None
     }
 
+    /// Names of these threads as it has them, by the thread's number in the process's own namespace. Reads memory.
+    fn thread_names(&mut self, _threads: &[u32]) -> Vec<(u32, String)> {
+        Vec::new()
+    }
+
     /// Code that it wrote for itself and that can be read by its [`CodeId`], in the order of its
     /// addresses.
     fn own_code(&self) -> &[OwnRange] {

@@ -1,5 +1,5 @@
-//! Says where allocations and collections of a process's run-time system can be seen, and what its threads have
-//! allocated.
+//! Says where allocations and collections of a process's run-time system can be seen, what its threads have
+//! allocated, and what they are called.
 
 use std::{collections::HashMap, path::PathBuf};
 
@@ -53,6 +53,12 @@ impl Symbolizer {
     pub fn allocated_bytes(&mut self, process: ProcessKey, ran: Option<Vec<u32>>) -> Option<HashMap<u32, u64>> {
         let known = self.processes.get_mut(&process)?;
         known.open_instances().find_map(|open| open.allocated_bytes(ran.clone()))
+    }
+
+    /// Names of these threads as its run-time system has them, by the thread's number in the process's own namespace.
+    pub fn thread_names(&mut self, process: ProcessKey, threads: &[u32]) -> Vec<(u32, String)> {
+        let Some(known) = self.processes.get_mut(&process) else { return Vec::new() };
+        known.open_instances().flat_map(|open| open.thread_names(threads.to_vec())).collect()
     }
 }
 

@@ -239,6 +239,11 @@ impl OpenInstance {
         self.ask(move |instance| instance.allocated_bytes(ran.as_deref()))?
     }
 
+    /// Names of these threads, by the thread's number in its own namespace; those that it gives in time.
+    pub fn thread_names(&mut self, threads: Vec<u32>) -> Vec<(u32, String)> {
+        self.ask(move |instance| instance.thread_names(&threads)).unwrap_or_default()
+    }
+
     /// Reads code that it wrote for itself.
     pub fn read_own_code(&mut self, id: CodeId) -> Option<OwnCode> {
         self.ask(move |instance| instance.read_own_code(id))?

@@ -14,5 +14,5 @@
 
 mod x86_64;
 
-pub use x86_64::{Registers, dwarf, interpreter, plt};
-pub(super) use x86_64::{compiled, ends_with_call, is_deopt_handler, signal_frame, stub, uncoloured};
+pub use x86_64::{Registers, dwarf, interpreter, plt, uncoloured};
+pub(super) use x86_64::{compiled, ends_with_call, is_deopt_handler, signal_frame, stub};

@@ -11,6 +11,7 @@ use super::{
     branches::{self, BranchSamples, branch_rows},
     collector::{self, Ledgers},
     counts::Counts,
+    long_names::LongNames,
     measured::Measured,
     moved::Moved,
     paths::Paths,
@@ -52,6 +53,7 @@ pub struct Engine {
     /// JVMs whose allocations cannot be sampled.
     unsampled: HashSet<ProcessKey>,
     ledgers: Ledgers,
+    long_names: LongNames,
     attributor: Attributor,
     /// Targets, and what the profiler started for itself.
     pub(super) processes: BTreeMap<ProcessKey, ProcessInfo>,
@@ -99,6 +101,7 @@ impl Engine {
                     self.unsampled.insert(key);
                 }
             }
+            Event::LongName(long) => self.long_names.learn(long),
             Event::Mark(_) | Event::RunEnded(_) => {}
         }
         None
@@ -136,7 +139,8 @@ impl Engine {
         self.paths.start_window();
         let context = self.context.take().map(|context| with_counted_frequency(context, &window.threads));
         let suspended_ns = context.as_ref().map_or(0, |context| context.suspended_ns);
-        let mut join = ThreadJoin::of(window, &self.processes, self.profiler_pid);
+        let mut join = ThreadJoin::of(window, &self.processes, self.profiler_pid, |time| self.long_names.of(time));
+        self.long_names.end_window();
         let branches = self.branches(window, &join);
         let allocations = self.allocations.take();
         let is_unsampled = |process: ProcessKey| self.unsampled.contains(&process);

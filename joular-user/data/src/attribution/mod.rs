@@ -44,6 +44,7 @@ pub mod jvms;
 #[cfg(test)]
 mod kinds_tests;
 mod limits;
+mod long_names;
 mod measured;
 pub(crate) mod methods;
 mod missed;

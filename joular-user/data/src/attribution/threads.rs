@@ -13,7 +13,10 @@ use super::{
 };
 use crate::{
     events::{ProcessInfo, SampleCount, ThreadCounts, ThreadTime, Window, decode::comm_text},
-    model::units::{MicroJoules, Pid, Tid},
+    model::{
+        target_text::TargetText,
+        units::{MicroJoules, Pid, Tid},
+    },
 };
 
 /// A window's threads joined with the processes they belong to.
@@ -37,13 +40,19 @@ pub(super) type Slices = BTreeMap<(Claimant, Place), Slice>;
 
 impl ThreadJoin {
     /// Joins them; the order in which the kernel gave the threads does not matter.
-    pub(super) fn of(window: &Window, processes: &BTreeMap<ProcessKey, ProcessInfo>, profiler: Pid) -> Self {
+    /// `name` says what a thread is called.
+    pub(super) fn of(
+        window: &Window,
+        processes: &BTreeMap<ProcessKey, ProcessInfo>,
+        profiler: Pid,
+        mut name: impl FnMut(&ThreadTime) -> TargetText,
+    ) -> Self {
         let mut times: Vec<&ThreadTime> = window.threads.iter().collect();
         times.sort_by_key(|time| (time.pid, time.tid, time.start_boottime_ns, time.socket, time.core));
         let mut join = Self::default();
         for time in times {
             let claimant = match process_of(processes, time) {
-                Some(process) if process.is_target => Claimant::Thread(join.add(process, time)),
+                Some(process) if process.is_target => Claimant::Thread(join.add(process, time, &mut name)),
                 Some(process) if process.is_helper => Claimant::Profiler,
                 _ if time.pid == profiler => Claimant::Profiler,
                 _ if time.is_kernel => Claimant::Kernel,
@@ -72,7 +81,7 @@ impl ThreadJoin {
         }
     }
 
-    fn add(&mut self, process: &ProcessInfo, time: &ThreadTime) -> usize {
+    fn add(&mut self, process: &ProcessInfo, time: &ThreadTime, name: impl FnOnce(&ThreadTime) -> TargetText) -> usize {
         let identity = identity(time);
         if let Some(position) = self.positions.get(&identity) {
             let row = &mut self.threads[*position];
@@ -80,14 +89,15 @@ impl ThreadJoin {
             row.samples = row.samples.saturating_add(time.samples.into());
             return *position;
         }
-        let name = comm_text(&time.comm);
+        // By the name that the JVM gave the kernel: programs may call their threads anything.
+        let category = category(comm_text(&time.comm).raw(), Some(&process.runtime), time.is_kernel);
         let process_position = self.process_position(process);
         self.threads.push(ThreadRow {
             process: process_position,
             tid: time.tid,
             start_boottime_ns: time.start_boottime_ns,
-            category: category(name.raw(), Some(&process.runtime), time.is_kernel),
-            name,
+            category,
+            name: name(time),
             cpu_ns: time.cpu_ns,
             samples: u64::from(time.samples),
             energy: MicroJoules(0),
@@ -188,6 +198,10 @@ mod tests {
         ThreadTime { tid: Tid(tid), pid: Pid(pid), socket, start_boottime_ns: start, cpu_ns, ..ThreadTime::default() }
     }
 
+    fn joined(window: &Window, processes: &BTreeMap<ProcessKey, ProcessInfo>) -> ThreadJoin {
+        ThreadJoin::of(window, processes, Pid(99), |time| comm_text(&time.comm))
+    }
+
     /// Who had which CPU time, whatever the place.
     fn times(join: &ThreadJoin) -> Vec<(Claimant, u64)> {
         join.slices.iter().map(|((claimant, _), slice)| (*claimant, slice.cpu_ns)).collect()
@@ -197,7 +211,7 @@ mod tests {
     fn a_thread_on_two_sockets_is_one_row_and_two_slices() {
         let processes = BTreeMap::from([process(1, 0, true)]);
         let window = Window { threads: vec![time(1, 5, 50, 1, 7), time(1, 5, 50, 0, 10)], ..Window::default() };
-        let join = ThreadJoin::of(&window, &processes, Pid(99));
+        let join = joined(&window, &processes);
         assert_eq!(join.threads.iter().map(|row| row.cpu_ns).collect::<Vec<_>>(), [17]);
         assert_eq!(times(&join), [(Claimant::Thread(0), 10), (Claimant::Thread(0), 7)]);
     }
@@ -206,7 +220,7 @@ mod tests {
     fn a_reused_pid_is_another_process() {
         let processes = BTreeMap::from([process(1, 0, true), process(1, 1_000, false)]);
         let window = Window { threads: vec![time(1, 1, 5, 0, 10), time(1, 1, 2_000, 0, 20)], ..Window::default() };
-        let join = ThreadJoin::of(&window, &processes, Pid(99));
+        let join = joined(&window, &processes);
         assert_eq!(times(&join), [(Claimant::Thread(0), 10), (Claimant::OtherProcesses, 20)]);
     }
 
@@ -223,7 +237,7 @@ mod tests {
             process(8, 0, false),
         ]);
         let threads = [(5, 1), (6, 2), (7, 4), (8, 8)].map(|(pid, cpu_ns)| time(pid, pid, 1, 0, cpu_ns)).to_vec();
-        let join = ThreadJoin::of(&Window { threads, ..Window::default() }, &processes, Pid(99));
+        let join = joined(&Window { threads, ..Window::default() }, &processes);
         let expected = [(Claimant::Thread(0), 2), (Claimant::OtherProcesses, 12), (Claimant::Profiler, 1)];
         assert_eq!(times(&join), expected);
     }
@@ -240,7 +254,7 @@ mod tests {
             cpus: vec![cpu],
             ..Window::default()
         };
-        let join = ThreadJoin::of(&window, &BTreeMap::new(), Pid(99));
+        let join = joined(&window, &BTreeMap::new());
         let found: Vec<u64> =
             Claimant::GROUPS.iter().map(|group| join.slices[&(*group, Place::default())].cpu_ns).collect();
         assert_eq!(found, [4, 2, 1, 8, 16]);

@@ -4,7 +4,9 @@
 use joular_ebpf::abi::{Comm, SampleKind, StackId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use super::{Mark, Service, WindowAllocations, WindowCollections, WindowContext, WindowCounters, WindowIo, Workload};
+use super::{
+    LongName, Mark, Service, WindowAllocations, WindowCollections, WindowContext, WindowCounters, WindowIo, Workload,
+};
 use crate::model::{
     domain::{Domain, Reading},
     frame::Frame,
@@ -51,6 +53,8 @@ pub enum Event {
     Io(Box<WindowIo>),
     /// Allocations of this JVM cannot be sampled: what its threads allocate is divided by samples of CPU time.
     AllocationsUnsampled { pid: Pid, start_boottime_ns: u64 },
+    /// A thread has a longer name than the kernel keeps.
+    LongName(Box<LongName>),
 }
 
 /// What does not change during a run.
@@ -109,6 +113,8 @@ pub enum Runtime {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JvmNews {
     pub version: Option<TargetText>,
+    /// The class, module or jar that it runs, and its arguments.
+    pub command: Option<TargetText>,
     pub collector: Option<TargetText>,
     pub debug_non_safepoints: Option<bool>,
     /// See [`Runtime::Jvm`].

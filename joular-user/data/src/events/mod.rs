@@ -13,6 +13,7 @@ mod counters;
 pub mod decode;
 pub mod event;
 mod io;
+pub mod long_name;
 mod mark;
 pub mod phases;
 pub mod recording;
@@ -30,6 +31,7 @@ pub use event::{
 };
 pub use io::{IoSample, ThreadIo, WindowIo};
 pub use joular_ebpf::abi::{IoKind, SampleKind};
+pub use long_name::LongName;
 pub use mark::{Mark, MarkFrom, MarkKind};
 pub use service::{Service, ServiceFrom};
 pub use workload::Workload;

@@ -30,6 +30,8 @@ pub enum ServiceFrom {
     Label,
     /// The image of the container.
     Image,
+    /// The program's settings of OpenTelemetry.
+    OpenTelemetry,
 }
 
 impl ServiceFrom {
@@ -43,6 +45,7 @@ impl ServiceFrom {
             Self::Comm => "comm",
             Self::Label => "label",
             Self::Image => "image",
+            Self::OpenTelemetry => "otel",
         }
     }
 }

@@ -32,6 +32,7 @@ static ALL: &[&Bound] = &[
     &hotspot::unwind_info::CODELETS,
     &hotspot::stubs::STUBS,
     &hotspot::stub_code::BYTES,
+    &hotspot::thread_names::NAMES,
     &hotspot::threads::THREADS,
     &hotspot::flags::FLAGS,
     &hotspot::perf_data::ENTRIES,

@@ -11,6 +11,7 @@ mod bounds;
 mod collections;
 mod gap;
 mod io;
+mod long_names;
 mod marks;
 mod ring;
 mod shares;
@@ -32,6 +33,7 @@ use self::{
     bounds::Cuts,
     collections::Collections,
     io::Io,
+    long_names::LongNames,
     ring::{MAX_DRAIN, MAX_DRAIN_AT_END},
     shares::Named,
     thread_names::ThreadNames,
@@ -117,6 +119,7 @@ struct Run<'a> {
     losses: Vec<LossCount>,
     cuts: Cuts,
     thread_names: ThreadNames,
+    long_names: LongNames,
     /// Processes that have reported too much.
     refused: Named,
     /// What the command said in this window.
@@ -153,6 +156,7 @@ impl Live {
             losses: Vec::new(),
             cuts: Cuts::new(),
             thread_names: ThreadNames::default(),
+            long_names: LongNames::default(),
             refused: Named::default(),
             marks,
             allocations: Allocations::default(),
@@ -181,6 +185,7 @@ impl Run<'_> {
         for change in self.live.registry.scan() {
             self.changed(change)?;
         }
+        self.say_who_is_left_out();
         self.sample_running();
         let announced = Announced::new(&mut self.live.banks, MonotonicNs(0))?;
         let (boundary, reading, _) = self.pass_boundary(announced)?;
@@ -238,6 +243,7 @@ impl Run<'_> {
         self.poll(MAX_DRAIN_AT_END)?;
         let mut contents = self.drain_bank()?;
         self.name_threads(&mut contents.threads, end);
+        self.learn_long_names(&contents.threads)?;
         for change in self.live.registry.seen_running(&contents.threads) {
             self.changed(change)?;
         }

@@ -14,6 +14,9 @@ use joular_data::{
 use super::{Live, LiveError, Run};
 use crate::{clock, procs::registry::Change, symbols::ProcessKey};
 
+/// JVMs that a notice names.
+const MOST_NAMED: usize = 5;
+
 impl Run<'_> {
     pub(super) fn changed(&mut self, change: Change) -> Result<(), LiveError> {
         match change {
@@ -66,6 +69,20 @@ impl Run<'_> {
         }
     }
 
+    /// Whoever selects JVMs by the name of Java's launcher may not know that others have another name.
+    pub(super) fn say_who_is_left_out(&mut self) {
+        let left_out = self.live.registry.jvms_left_out();
+        let named = left_out.iter().take(MOST_NAMED).map(|(name, pid)| format!("{name} (pid {pid})"));
+        let names = named.collect::<Vec<_>>().join(", ");
+        let more = if left_out.len() > MOST_NAMED { ", …" } else { "" };
+        let which = match left_out.len() {
+            0 => return,
+            1 => "1 JVM has another name and is left out".to_owned(),
+            count => format!("{count} JVMs have other names and are left out"),
+        };
+        (self.live.notify)(&format!("{which}: {names}{more}: --jvms records every JVM"));
+    }
+
     fn forget(&mut self, process: &ProcessInfo) {
         self.feed.tell_again((process.pid, process.start_boottime_ns));
         self.live.unwind.ended(process.pid);
@@ -102,6 +119,7 @@ impl Run<'_> {
     /// Notes the name that a thread has taken.
     fn renamed(&mut self, event: &Lifecycle) {
         self.thread_names.taken(event);
+        self.long_names.taken(event);
         if let Some(process) = self.live.registry.target(event.pid) {
             let key = (process.pid, process.start_boottime_ns);
             self.live.symbolizer.thread_named(key, event.tid, event.comm.raw());

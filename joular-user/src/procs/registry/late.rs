@@ -3,7 +3,7 @@
 
 use joular_data::events::Runtime;
 
-use super::{Change, Registry, Role, reading};
+use super::{Change, Registry, Role, jvms::Others, reading};
 
 /// Ages in windows at which a process is looked at for a libjvm loaded late.
 const RUNTIME_CHECKS: [u32; 6] = [1, 2, 4, 8, 16, 30];
@@ -49,6 +49,7 @@ impl Registry {
         }
         // Others were looked at before their pod was known.
         if self.selection.may_depend_on_pods() {
+            self.others = Others::default();
             changes.extend(self.scan());
         }
         changes

@@ -10,6 +10,7 @@
 //! in a selected tree it is one from the start.
 
 mod candidates;
+mod jvms;
 mod late;
 mod reading;
 #[cfg(test)]
@@ -20,13 +21,13 @@ use std::collections::BTreeMap;
 
 use joular_data::{
     events::{
-        JvmNews, ProcessInfo, ThreadTime,
+        ProcessInfo, ThreadTime,
         decode::{Lifecycle, LifecycleKind, comm_text},
     },
     model::{target_text::TargetText, units::Pid},
 };
 
-use self::{candidates::Candidates, reading::Reading};
+use self::{candidates::Candidates, jvms::Others, reading::Reading};
 use super::{
     own_processes::OwnProcesses,
     proc_files::{ProcFiles, TICK_NS},
@@ -80,6 +81,8 @@ pub struct Registry {
     own: &'static OwnProcesses,
     entries: BTreeMap<Pid, KnownProcess>,
     candidates: Candidates,
+    /// If JVMs are selected.
+    others: Others,
     windows: u64,
     ever_matched: bool,
     reading: Reading,
@@ -101,6 +104,7 @@ impl Registry {
             own: OwnProcesses::ours(),
             entries: BTreeMap::new(),
             candidates: Candidates::default(),
+            others: Others::default(),
             windows: 0,
             ever_matched: false,
             reading: Reading::default(),
@@ -127,18 +131,13 @@ impl Registry {
         self.entries.values().filter(|entry| entry.role == Role::Target).map(|entry| &entry.info)
     }
 
-    /// Takes over what its memory says of a target's JVM. Returns what is known of the process now,
-    /// if that is new.
-    pub fn learn_jvm(&mut self, pid: Pid, start_boottime_ns: u64, news: &JvmNews) -> Option<&ProcessInfo> {
-        let entry = self.entries.get_mut(&pid).filter(|entry| entry.role == Role::Target)?;
-        let is_new = entry.info.start_boottime_ns == start_boottime_ns && entry.info.runtime.learn(news);
-        is_new.then_some(&entry.info)
-    }
-
     /// Finds the targets that are already running.
     pub fn scan(&mut self) -> Vec<Change> {
         if let Some(tree) = &mut self.tree {
             tree.scan(&self.proc_files);
+        }
+        if self.selection.is_of_jvms() {
+            return self.find_jvms();
         }
         let pids = self.proc_files.pids();
         pids.into_iter().flat_map(|pid| self.consider(pid, None)).collect()
@@ -220,6 +219,7 @@ impl Registry {
         match (&mut self.tree, comm) {
             (Some(tree), _) => tree.has(pid, &self.proc_files),
             (None, Some(comm)) => self.selection.matches(pid, comm.raw()),
+            (None, None) if self.selection.is_of_jvms() => reading::maps_libjvm(&self.proc_files, pid),
             (None, None) => self.proc_files.comm(pid).is_some_and(|comm| self.selection.matches(pid, comm.raw())),
         }
     }
@@ -345,10 +345,15 @@ impl Registry {
         let mut changes: Vec<Change> = settled.into_iter().flat_map(|pid| self.consider(pid, None)).collect();
         self.find_early_ends();
         changes.extend(self.become_jvms());
+        if self.selection.is_of_jvms() {
+            changes.extend(self.find_jvms());
+        }
         changes.extend(self.learn_pods());
         if self.windows.is_multiple_of(WINDOWS_BETWEEN_SCANS) {
             self.find_lost_ends();
-            changes.extend(self.scan());
+            if !self.selection.is_of_jvms() {
+                changes.extend(self.scan());
+            }
         }
         self.entries.retain(|_, entry| {
             let windows = entry.ended.map(|windows| windows + 1);

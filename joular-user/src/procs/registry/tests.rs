@@ -1,13 +1,14 @@
 use std::fs;
 
 use joular_data::{
-    events::Runtime,
+    events::{JvmNews, Runtime},
     model::units::{MonotonicNs, Tid},
 };
 
 use super::*;
 use crate::procs::selection::NamePattern;
 
+mod jvms;
 mod late_answers;
 mod part_of;
 

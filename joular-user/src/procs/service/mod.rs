@@ -1,11 +1,12 @@
 //! Says to which service a process belongs, and of which version the service is.
 //!
-//! The name is what the first of these tells: a rule of the configuration, a label of the pod, the systemd
-//! unit, the container's image, what a JVM runs (its jar or its main class), the process's own name. The
-//! version has a chain of its own. docs/identity.md has both for users.
+//! The first of these that is known gives the name: a rule of the configuration, the program's settings of OpenTelemetry, a
+//! label of the pod, the systemd unit, the container's image, what a JVM runs (its jar or its main class), the process's own
+//! name. The version has a chain of its own. docs/identity.md has both for users.
 
 pub mod image;
 pub mod jar;
+pub mod otel;
 pub mod rules;
 pub mod unit;
 
@@ -14,8 +15,8 @@ use joular_data::{
     model::target_text::TargetText,
 };
 
-use self::{image::ImageIdentity, jar::JarIdentity, rules::Rules};
-use super::java;
+use self::{image::ImageIdentity, jar::JarIdentity, otel::Declared, rules::Rules};
+use super::java::{self, Launched};
 
 use crate::bounds::Bound;
 
@@ -23,8 +24,24 @@ use crate::bounds::Bound;
 const NAME_LABEL: &str = "app.kubernetes.io/name";
 const VERSION_LABEL: &str = "app.kubernetes.io/version";
 
+/// What files and settings of a process say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sources {
+    pub jar: Option<JarIdentity>,
+    pub declared: Declared,
+}
+
+impl Sources {
+    /// Of what a JVM runs, without reading the file.
+    pub fn of_launched(launched: Option<&Launched>, command_line: &[TargetText]) -> Self {
+        let jar = launched.and_then(Launched::jar).map(|path| jar::of_file_name(java::file_name(path)));
+        Self { jar, declared: Declared::read(&[], command_line) }
+    }
+}
+
 /// The service of a process of which everything else is known.
-pub fn of(info: &ProcessInfo, jar: Option<JarIdentity>, rules: &Rules) -> Service {
+pub fn of(info: &ProcessInfo, sources: Sources, rules: &Rules) -> Service {
+    let Sources { jar, declared } = sources;
     let (title, jar_version) = jar.map_or((None, None), |jar| (jar.name, jar.version));
     let rule = rules.first_match(info);
     let workload = info.workload.as_deref();
@@ -38,6 +55,7 @@ pub fn of(info: &ProcessInfo, jar: Option<JarIdentity>, rules: &Rules) -> Servic
     };
     let told = [
         (rule.map(|rule| rule.name.clone()), ServiceFrom::Rule),
+        (declared.name, ServiceFrom::OpenTelemetry),
         (label(NAME_LABEL), ServiceFrom::Label),
         (unit.map(Into::into), ServiceFrom::Unit),
         (image, ServiceFrom::Image),
@@ -47,7 +65,7 @@ pub fn of(info: &ProcessInfo, jar: Option<JarIdentity>, rules: &Rules) -> Servic
     let mut told = told.into_iter().filter_map(|(name, from)| Some((name?, from)));
     let (name, from) = told.next().unwrap_or_else(|| (info.comm.clone(), ServiceFrom::Comm));
     let of_rule = rule.and_then(|rule| rule.version.clone());
-    let version = of_rule.or_else(|| label(VERSION_LABEL)).or(jar_version).or(tag);
+    let version = of_rule.or(declared.version).or_else(|| label(VERSION_LABEL)).or(jar_version).or(tag);
     Service { name, version, from }
 }
 
@@ -61,19 +79,39 @@ pub fn renamed(info: &ProcessInfo, rules: &Rules) -> Option<Service> {
     match known.from {
         ServiceFrom::Comm => Some(Service { name: info.comm.clone(), ..known }),
         // The rule was for the name before.
-        ServiceFrom::Rule => Some(of(info, java::jar_name(&info.command_line).map(jar::of_file_name), rules)),
-        ServiceFrom::Label | ServiceFrom::Unit | ServiceFrom::Image | ServiceFrom::Jar | ServiceFrom::MainClass => {
-            Some(known)
+        ServiceFrom::Rule => {
+            let launched = Launched::of_line(&info.command_line, |_| None);
+            Some(of(info, Sources::of_launched(launched.as_ref(), &info.command_line), rules))
         }
+        ServiceFrom::OpenTelemetry
+        | ServiceFrom::Label
+        | ServiceFrom::Unit
+        | ServiceFrom::Image
+        | ServiceFrom::Jar
+        | ServiceFrom::MainClass => Some(known),
+    }
+}
+
+/// The service of a process of which it is known only now what it runs. Its files are not read again.
+pub fn launched(info: &ProcessInfo, launched: &Launched, rules: &Rules) -> Option<Service> {
+    let known = info.service.clone()?;
+    match known.from {
+        ServiceFrom::Jar | ServiceFrom::MainClass | ServiceFrom::Comm => {
+            Some(of(info, Sources::of_launched(Some(launched), &info.command_line), rules))
+        }
+        _ => Some(known),
     }
 }
 
 /// The service of a process of whose pod more is known now. Its files are not read again.
 pub fn placed(info: &ProcessInfo, rules: &Rules) -> Service {
     let known = info.service.clone().unwrap_or_default();
-    let title = (known.from == ServiceFrom::Jar).then_some(known.name);
+    let name = |from| (known.from == from).then(|| known.name.clone());
+    let (declared, is_declared) = (name(ServiceFrom::OpenTelemetry), known.from == ServiceFrom::OpenTelemetry);
+    let declared = Declared { name: declared, version: known.version.clone().filter(|_| is_declared) };
     // Unless a rule or a label says another one, the version is the jar's, which may be the one that is known.
-    of(info, Some(JarIdentity { name: title, version: known.version }), rules)
+    let jar = Some(JarIdentity { name: name(ServiceFrom::Jar), version: known.version.clone() });
+    of(info, Sources { jar, declared }, rules)
 }
 
 /// Longest text that names a service or a version.
@@ -114,8 +152,13 @@ mod tests {
         ProcessInfo { comm: comm.into(), unit: unit.map(Into::into), runtime, ..ProcessInfo::default() }
     }
 
-    fn jar(name: Option<&str>, version: Option<&str>) -> Option<JarIdentity> {
-        Some(JarIdentity { name: name.map(Into::into), version: version.map(Into::into) })
+    fn jar(name: Option<&str>, version: Option<&str>) -> Sources {
+        let jar = Some(JarIdentity { name: name.map(Into::into), version: version.map(Into::into) });
+        Sources { jar, ..Sources::default() }
+    }
+
+    fn nothing() -> Sources {
+        Sources::default()
     }
 
     fn rules(comm: &str, name: &str, version: Option<&str>) -> Rules {
@@ -181,12 +224,12 @@ mod tests {
     fn the_first_that_says_something_names_the_service() {
         let shop = rules("shop*", "checkout", None);
         for (info, jar, rules, expected) in [
-            (process("shop-7", Some("a.service"), None), None, &shop, ("checkout", ServiceFrom::Rule)),
-            (process("java", Some("a.service"), Some("x.Main")), None, &shop, ("a", ServiceFrom::Unit)),
+            (process("shop-7", Some("a.service"), None), nothing(), &shop, ("checkout", ServiceFrom::Rule)),
+            (process("java", Some("a.service"), Some("x.Main")), nothing(), &shop, ("a", ServiceFrom::Unit)),
             (process("java", None, Some("x.jar")), jar(Some("x"), None), &shop, ("x", ServiceFrom::Jar)),
-            (process("java", None, Some("x.Main")), None, &shop, ("x.Main", ServiceFrom::MainClass)),
-            (process("java", None, None), None, &shop, ("java", ServiceFrom::Comm)),
-            (process("shop", None, None), None, &Rules::default(), ("shop", ServiceFrom::Comm)),
+            (process("java", None, Some("x.Main")), nothing(), &shop, ("x.Main", ServiceFrom::MainClass)),
+            (process("java", None, None), nothing(), &shop, ("java", ServiceFrom::Comm)),
+            (process("shop", None, None), nothing(), &Rules::default(), ("shop", ServiceFrom::Comm)),
         ] {
             let service = of(&info, jar, rules);
             assert_eq!((service.name.raw(), service.from), expected);
@@ -210,7 +253,7 @@ mod tests {
         let rules = rules("shop", "checkout", None);
         let rename = |before: &str, unit: Option<&str>, after: &str| {
             let info = process(before, unit, None);
-            let service = Some(of(&info, None, &rules));
+            let service = Some(of(&info, nothing(), &rules));
             let service = renamed(&ProcessInfo { comm: after.into(), service, ..info }, &rules).unwrap();
             (service.name.raw().to_owned(), service.from)
         };
@@ -218,5 +261,36 @@ mod tests {
         assert_eq!(rename("java", None, "shop"), ("checkout".to_owned(), ServiceFrom::Rule));
         assert_eq!(rename("shop", None, "orders"), ("orders".to_owned(), ServiceFrom::Comm));
         assert_eq!(rename("java", Some("a.service"), "orders"), ("a".to_owned(), ServiceFrom::Unit));
+    }
+
+    #[test]
+    fn the_settings_of_opentelemetry_go_before_all_but_a_rule() {
+        let declared = Declared { name: Some("checkout".into()), version: Some("7".into()) };
+        let sources = || Sources { declared: declared.clone(), ..jar(Some("x"), Some("3")) };
+        let in_pod =
+            in_pod(&["app.kubernetes.io/name=n", "app.kubernetes.io/version=2"], "i:1", process("java", None, None));
+        let service = of(&in_pod, sources(), &Rules::default());
+        assert_eq!((service.name.raw(), service.from), ("checkout", ServiceFrom::OpenTelemetry));
+        assert_eq!(service.version, Some("7".into()));
+        assert_eq!(of(&in_pod, sources(), &rules("java", "ruled", None)).from, ServiceFrom::Rule);
+        let info = ProcessInfo { service: Some(service), ..in_pod };
+        assert_eq!(placed(&info, &Rules::default()).from, ServiceFrom::OpenTelemetry, "when its pod is known better");
+    }
+
+    #[test]
+    fn what_a_jvm_runs_names_its_service_if_nothing_better_does() {
+        let before = process("server", None, None);
+        let learned = |service| {
+            let info = ProcessInfo { service: Some(service), ..process("server", None, Some("com.acme.Main")) };
+            launched(&info, &Launched::Named("com.acme.Main".into()), &Rules::default()).unwrap()
+        };
+        let of_comm = of(&before, nothing(), &Rules::default());
+        assert_eq!(of_comm.from, ServiceFrom::Comm);
+        assert_eq!(
+            (learned(of_comm).name.raw(), learned(of(&before, nothing(), &Rules::default())).from),
+            ("com.acme.Main", ServiceFrom::MainClass)
+        );
+        let of_unit = of(&process("server", Some("a.service"), None), nothing(), &Rules::default());
+        assert_eq!(learned(of_unit).name, "a");
     }
 }

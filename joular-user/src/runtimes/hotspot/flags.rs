@@ -1,4 +1,4 @@
-//! Reads what a JVM says of itself: its version and the flags that matter here.
+//! Reads what a JVM says of itself: its version, what it runs, and the flags that matter here.
 
 use super::{
     layout::Layout,
@@ -6,7 +6,7 @@ use super::{
 };
 use joular_data::model::target_text::TargetText;
 
-use crate::bounds::Bound;
+use crate::{bounds::Bound, procs::java::MAX_COMMAND};
 
 /// JDK 11 has 1300 flags.
 const MAX_FLAGS: u64 = 10_000;
@@ -37,6 +37,8 @@ pub struct JvmFacts {
     pub version: Option<TargetText>,
     /// 11, 17, …
     pub feature: u32,
+    /// The class, module or jar that it runs, and its arguments; the first [`MAX_COMMAND`] bytes.
+    pub command: Option<TargetText>,
     pub collector: Option<TargetText>,
     /// Whether compilers describe more places than those where threads can be stopped. Without it,
     /// the inlined method of a leaf is coarse.
@@ -53,6 +55,7 @@ impl JvmFacts {
         let release = memory.u64(bias.wrapping_add(layout.statics.vm_release));
         let release = release.and_then(|address| memory.c_string(address, MAX_NAME_BYTES));
         facts.version = release.ok().map(|text| String::from_utf8_lossy(&text).into_owned().into());
+        facts.command = command(memory, layout, bias);
         let _ = facts.read_flags(memory, layout, bias);
         facts
     }
@@ -76,6 +79,13 @@ impl JvmFacts {
             Ok(true)
         })
     }
+}
+
+/// `sun.java.command`. A program that makes a JVM by itself need not say anything.
+fn command(memory: &dyn RemoteMemory, layout: &Layout, bias: u64) -> Option<TargetText> {
+    let address = memory.u64(bias.wrapping_add(layout.java_command?)).ok().filter(|address| *address != 0)?;
+    let text = memory.start_of_c_string(address, MAX_COMMAND).ok()?;
+    Some(String::from_utf8_lossy(&text).into_owned().into()).filter(|text: &TargetText| !text.raw().is_empty())
 }
 
 /// Where the value of a flag stands.

@@ -8,11 +8,13 @@ use joular_ebpf::abi::{BlobLayout, Field, MAX_BLOB_BYTES};
 
 use super::{
     allocation::AllocationLayout,
-    continuations::ClassLayout,
+    class_fields::ClassLayout,
+    continuations::ContinuationClasses,
     fields::{LayoutError, Names},
     memory::RemoteMemory,
     perf_data::PerfDataLayout,
     regions::RegionLayout,
+    thread_names::NameLayout,
     threads::ThreadLayout,
     vm_structs::VmStructs,
 };
@@ -139,12 +141,18 @@ pub struct Layout {
     pub threads: Option<ThreadLayout>,
     /// Nor on this.
     pub allocation: Option<AllocationLayout>,
+    /// Address of the pointer to what the JVM runs, with its arguments. Nor does anything depend on this.
+    pub java_command: Option<u64>,
     /// Nor on this.
     pub perf_data: Option<PerfDataLayout>,
     /// Nor on this.
     pub regions: Option<RegionLayout>,
     /// Nor on this.
     pub classes: Option<ClassLayout>,
+    /// Nor on this.
+    pub continuations: Option<ContinuationClasses>,
+    /// Nor on this.
+    pub thread_names: Option<NameLayout>,
 }
 
 impl Layout {
@@ -170,9 +178,12 @@ impl Layout {
             flag: names.flag()?,
             threads: ThreadLayout::new(&names).ok(),
             allocation: AllocationLayout::new(&names).ok(),
+            java_command: names.fixed("Arguments", "_java_command").ok(),
             perf_data: PerfDataLayout::new(&names).ok(),
             regions: RegionLayout::new(&names).ok(),
             classes: ClassLayout::new(&names).ok(),
+            continuations: ContinuationClasses::new(&names).ok(),
+            thread_names: NameLayout::new(&names).ok(),
         })
     }
 }

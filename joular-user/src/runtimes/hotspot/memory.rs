@@ -106,6 +106,12 @@ pub trait RemoteMemory: Debug {
 
     /// The bytes before the first zero, which must be within `limit`.
     fn c_string(&self, address: u64, limit: usize) -> Result<Vec<u8>, Unreadable> {
+        let text = self.start_of_c_string(address, limit)?;
+        if text.len() < limit { Ok(text) } else { Err(Unreadable { address, length: limit }) }
+    }
+
+    /// The bytes before the first zero, or the first `limit` of them.
+    fn start_of_c_string(&self, address: u64, limit: usize) -> Result<Vec<u8>, Unreadable> {
         let mut text = Vec::new();
         let mut at = address;
         while text.len() < limit {
@@ -120,7 +126,7 @@ pub trait RemoteMemory: Debug {
             text.extend_from_slice(&part);
             at = at.wrapping_add(step as u64);
         }
-        Err(Unreadable { address, length: limit })
+        Ok(text)
     }
 }
 

@@ -15,7 +15,10 @@ use super::{
 };
 use crate::{
     bounds::Bound,
-    runtimes::hotspot::java_name::{java_class, stable_internal_class, stable_signature},
+    runtimes::hotspot::{
+        java_name::{java_class, stable_internal_class, stable_signature},
+        java_text::java_text,
+    },
 };
 
 /// Names that are longer are cut.
@@ -165,7 +168,7 @@ pub fn symbol(memory: &dyn RemoteMemory, fields: &MethodLayout, address: u64) ->
     let length = NAMES.within(memory.field(address, fields.symbol_length)?);
     let body = address.wrapping_add(u64::from(fields.symbol_body));
     let bytes = memory.bytes(body, usize::try_from(length).unwrap_or(0))?;
-    Ok(text(&bytes))
+    Ok(java_text(&bytes))
 }
 
 /// The name of a class, as Java writes it, by its symbol: `java.lang.String[]`, `int[]`. `None`: it is none.
@@ -173,22 +176,6 @@ pub fn class_name(memory: &dyn RemoteMemory, layout: &Layout, address: u64) -> R
     let name = symbol(memory, &layout.method, address)?;
     let is_text = !name.is_empty() && !name.chars().any(|c| c.is_control() || c == char::REPLACEMENT_CHARACTER);
     Ok(is_text.then(|| java_class(&name)).flatten())
-}
-
-/// Decodes the text. Characters beyond the first 65 536 are stored as two surrogates, which no Rust
-/// text can have: each becomes one `?`.
-fn text(bytes: &[u8]) -> String {
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        return text.to_owned();
-    }
-    let mut plain = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let Some((&first, tail)) = rest.split_first() {
-        let is_surrogate = first == 0xed && tail.first().is_some_and(|second| *second >= 0xa0) && tail.len() >= 2;
-        plain.push(if is_surrogate { b'?' } else { first });
-        rest = if is_surrogate { tail.get(2..).unwrap_or_default() } else { tail };
-    }
-    String::from_utf8_lossy(&plain).into_owned()
 }
 
 fn line_table(memory: &dyn RemoteMemory, layout: &Layout, identity: &Identity) -> Result<LineTable, Unreadable> {
@@ -226,13 +213,5 @@ mod tests {
         ] {
             assert_eq!(is_method(class, name, signature), expected, "{class} {name} {signature}");
         }
-    }
-
-    #[test]
-    fn text_is_javas_own_kind() {
-        assert_eq!(text("π".as_bytes()), "π");
-        assert_eq!(text(&[b'a', 0xed, 0xa0, 0xbd, 0xed, 0xb8, 0x80, b'b']), "a??b");
-        assert_eq!(text(&[b'a', 0xff]), "a\u{fffd}");
-        assert_eq!(text(&[0xed, 0xa0]), "\u{fffd}\u{fffd}");
     }
 }

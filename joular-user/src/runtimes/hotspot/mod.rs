@@ -16,6 +16,7 @@ pub mod allocation;
 pub mod allocation_search;
 pub mod answers;
 pub mod arguments;
+pub mod class_fields;
 pub mod code_cache;
 pub mod collections;
 pub mod compilers;
@@ -27,6 +28,7 @@ pub mod image;
 #[cfg(test)]
 mod image_tests;
 pub mod java_name;
+pub mod java_text;
 pub mod jvm;
 pub mod layout;
 pub mod leaves;
@@ -50,6 +52,7 @@ pub mod stubs;
 pub mod system;
 #[cfg(test)]
 mod tests;
+pub mod thread_names;
 pub mod threads;
 pub mod unsigned5;
 pub mod unwind_info;

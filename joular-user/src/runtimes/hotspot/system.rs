@@ -22,6 +22,7 @@ use super::{
     libjvm::{Libjvm, LibjvmError},
     memory::ProcessMemory,
     pinned::ArrivedStack,
+    thread_names::ThreadNames,
 };
 use crate::runtimes::{
     AllocationSites, Build, CodeId, CollectionSites, Instance, KernelTables, LoadedLibrary, NotNow, OpenError, OwnCode,
@@ -79,6 +80,7 @@ impl Build for JvmBuild {
             compilers: Compilers::new(Instant::now()),
             collections,
             threads: KnownThreads::default(),
+            names: ThreadNames::default(),
         }))
     }
 
@@ -96,6 +98,7 @@ struct JvmInstance {
     compilers: Compilers,
     collections: Option<CollectionSites>,
     threads: KnownThreads,
+    names: ThreadNames,
 }
 
 impl Instance for JvmInstance {
@@ -104,8 +107,8 @@ impl Instance for JvmInstance {
     }
 
     fn news(&self) -> Option<JvmNews> {
-        let JvmFacts { version, collector, debug_non_safepoints, .. } = self.jvm.facts().clone();
-        Some(JvmNews { version, collector, debug_non_safepoints, unwinding: Some(NAME.into()) })
+        let JvmFacts { version, command, collector, debug_non_safepoints, .. } = self.jvm.facts().clone();
+        Some(JvmNews { version, command, collector, debug_non_safepoints, unwinding: Some(NAME.into()) })
     }
 
     fn kernel_tables(&self) -> Option<KernelTables> {
@@ -126,6 +129,10 @@ impl Instance for JvmInstance {
 
     fn allocated_bytes(&mut self, ran: Option<&[u32]>) -> Option<HashMap<u32, u64>> {
         self.threads.allocated_bytes(&self.jvm, ran)
+    }
+
+    fn thread_names(&mut self, threads: &[u32]) -> Vec<(u32, String)> {
+        self.names.of(&self.jvm, threads)
     }
 
     fn own_code(&self) -> &[OwnRange] {

@@ -14,7 +14,10 @@ use std::{
 
 use joular_data::model::units::Address;
 
-use crate::{bounds::Bound, runtimes::MAX_NAME_BYTES};
+use crate::{
+    bounds::Bound,
+    runtimes::{MAX_NAME_BYTES, hotspot::java_text::java_text},
+};
 
 /// Entries kept: a large application server has some 50 000.
 pub const MAX_ENTRIES: usize = 1 << 18;
@@ -151,7 +154,7 @@ impl Builder {
             self.dropped_entries += 1;
             return;
         }
-        match self.intern(&cut(&String::from_utf8_lossy(name))) {
+        match self.intern(&cut(&java_text(name))) {
             Some(name) => self.entries.push(MappedName { start, length, name }),
             None => self.dropped_entries += 1,
         }

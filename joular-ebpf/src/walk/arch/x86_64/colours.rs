@@ -6,7 +6,7 @@ const REMAPPED_SHIFT: u32 = 12;
 /// The address in a reference that may have colours. It stands above the bit that is set, so how far it is shifted
 /// depends on that bit (`ZPointerLoadShiftTable`). Where none is set there is no address.
 #[inline(always)]
-pub(in crate::walk) const fn uncoloured(reference: u64) -> u64 {
+pub const fn uncoloured(reference: u64) -> u64 {
     let bits = reference >> REMAPPED_SHIFT;
     let above = bits >> 1;
     if bits & 1 != 0 {

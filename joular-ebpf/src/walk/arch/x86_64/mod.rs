@@ -10,6 +10,6 @@ pub(in crate::walk) mod signal_frame;
 mod spills;
 pub(in crate::walk) mod stub;
 
-pub(in crate::walk) use colours::uncoloured;
+pub use colours::uncoloured;
 pub(in crate::walk) use instructions::{ends_with_call, is_deopt_handler};
 pub use registers::{Registers, dwarf};

@@ -61,7 +61,7 @@ pub(crate) const VERSION: Column<kind::Name> =
 pub(crate) const SERVICE_FROM: Column<kind::Name> = Column::new(
     "service_from",
     "run",
-    "where the name of the service comes from: rule, label, unit, image, jar, main-class or comm",
+    "where the name of the service comes from: rule, otel, label, unit, image, jar, main-class or comm",
 )
 .null(NO_SERVICE);
 pub(crate) const NAMESPACE: Column<kind::Name> =

@@ -53,6 +53,7 @@ pub(super) fn check(event: &Event) -> Result<(), String> {
         Event::Allocations(allocations) => allocated(allocations),
         Event::Collections(window) => collected(window),
         Event::Io(io) => moved(io),
+        Event::LongName(long) => name(long.name.raw()),
         // Eight bytes each, no more than the event itself.
         Event::ProcessEnded { .. } | Event::StacksForgotten(_) | Event::AllocationsUnsampled { .. } => Ok(()),
     }

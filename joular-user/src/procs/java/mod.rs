@@ -1,65 +1,14 @@
 //! Reads what a `java` command line and installation say about a JVM.
 
+mod argument_file;
+mod launched;
+
 use joular_data::{events::Runtime, model::target_text::TargetText};
+
+pub use self::launched::{Launched, MAX_COMMAND, file_name};
 
 /// What the kernel appends to the name of a file that is gone.
 pub const DELETED: &str = " (deleted)";
-
-/// Options of the launcher that take the next argument as their value.
-const WITH_VALUE: [&str; 9] = [
-    "-cp",
-    "-classpath",
-    "--class-path",
-    "-p",
-    "--module-path",
-    "--add-modules",
-    "--add-opens",
-    "--add-exports",
-    "--upgrade-module-path",
-];
-
-/// What a launcher runs.
-enum Launched<'a> {
-    /// A class or a module.
-    Named(&'a str),
-    /// A jar, by its path.
-    Jar(&'a str),
-}
-
-fn launched(command_line: &[TargetText]) -> Option<Launched<'_>> {
-    let mut arguments = command_line.iter().skip(1).map(TargetText::raw);
-    while let Some(argument) = arguments.next() {
-        match argument {
-            "-jar" => return arguments.next().map(Launched::Jar),
-            "-m" | "--module" => return arguments.next().map(Launched::Named),
-            option if WITH_VALUE.contains(&option) => drop(arguments.next()),
-            option if option.starts_with('-') || option.starts_with('@') => {}
-            class => return Some(Launched::Named(class)),
-        }
-    }
-    None
-}
-
-/// The path of the jar that is run.
-pub fn jar(command_line: &[TargetText]) -> Option<&str> {
-    match launched(command_line)? {
-        Launched::Jar(path) => Some(path),
-        Launched::Named(_) => None,
-    }
-}
-
-/// Its file name.
-pub fn jar_name(command_line: &[TargetText]) -> Option<&str> {
-    jar(command_line)?.rsplit('/').next()
-}
-
-/// What is run: the class, the module or the jar's file name.
-pub fn main_class(command_line: &[TargetText]) -> Option<TargetText> {
-    match launched(command_line)? {
-        Launched::Named(name) => Some(name.into()),
-        Launched::Jar(_) => jar_name(command_line).map(Into::into),
-    }
-}
 
 /// The collector asked for; `None` leaves the JVM's own choice unknown.
 pub fn collector(command_line: &[TargetText]) -> Option<&'static str> {
@@ -88,11 +37,11 @@ pub fn is_launcher(executable: &str) -> bool {
     executable.strip_suffix(DELETED).unwrap_or(executable).rsplit('/').next() == Some("java")
 }
 
-/// A JVM as its command line describes it.
-pub fn runtime(command_line: &[TargetText], release: Option<&str>) -> Runtime {
+/// A JVM as its command line describes it. `launched` is not known of a JVM that no launcher of Java started.
+pub fn runtime(launched: Option<&Launched>, command_line: &[TargetText], release: Option<&str>) -> Runtime {
     Runtime::Jvm {
         version: release.and_then(version),
-        main_class: main_class(command_line),
+        main_class: launched.map(Launched::title),
         collector: collector(command_line).map(Into::into),
         debug_non_safepoints: None,
         unwinding: None,
@@ -105,19 +54,6 @@ mod tests {
 
     fn line(text: &str) -> Vec<TargetText> {
         text.split(' ').map(Into::into).collect()
-    }
-
-    #[test]
-    fn the_main_class_is_the_first_non_option() {
-        for (command, expected) in [
-            ("java -Xmx1g -cp a:b com.acme.Main arg", Some("com.acme.Main")),
-            ("java -jar /opt/app/server.jar --port 1", Some("server.jar")),
-            ("java --module-path mods -m com.acme/com.acme.Main", Some("com.acme/com.acme.Main")),
-            ("java @argfile -XX:+UseG1GC Main", Some("Main")),
-            ("java -version", None),
-        ] {
-            assert_eq!(main_class(&line(command)), expected.map(Into::into), "{command}");
-        }
     }
 
     #[test]
