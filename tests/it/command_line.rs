@@ -149,11 +149,6 @@ fn a_closed_pipe_is_no_error_of_anything_that_prints() {
 }
 
 #[test]
-fn a_run_without_targets_says_how_to_choose_them() {
-    expect_usage_error(&[], &["--comm java"]);
-}
-
-#[test]
 fn sources_name_every_source_and_mark_what_a_recording_would_use() {
     let empty = tempfile::tempdir().unwrap();
     let nothing = empty.path().to_str().unwrap();

@@ -38,7 +38,6 @@ impl Config {
 fn completed(file: Flags) -> Flags {
     let is_kept = file.keep.is_some() || file.keep_size.is_some();
     let defaults = Flags {
-        comm: vec!["java".to_owned()],
         output: Some(OUTPUT.into()),
         keep: (!is_kept).then(|| KEEP.to_owned()),
         quiet: true,
@@ -66,7 +65,7 @@ mod tests {
     fn an_empty_file_records_jvms_for_ever_and_keeps_two_days() {
         let config = of("").unwrap();
         let Input::Live(live) = &config.input else { panic!("{config:?}") };
-        assert_eq!(live.selection.to_string(), "--comm java");
+        assert_eq!(live.selection.to_string(), "--jvms");
         assert_eq!(config.output.as_deref(), Some(Path::new(OUTPUT)));
         assert_eq!(config.retention.limits.time_ns, Some(nanoseconds(Duration::from_secs(48 * 3600))));
         assert_eq!(config.retention.rotate_ns, Some(nanoseconds(Duration::from_secs(900))));

@@ -233,6 +233,7 @@ mod tests {
             ),
             (&format!("Main {cut}")[..MAX_COMMAND], words(&["java", "Main", &cut]), named("Main")),
             ("", words(&["server"]), None),
+            ("My \"Main\"\nClass a", words(&["java", "My \"Main\"\nClass", "a"]), named("My \"Main\"\nClass")),
         ] {
             assert_eq!(Launched::of_command(command, &line), expected, "{command}");
         }

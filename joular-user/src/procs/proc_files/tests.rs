@@ -146,3 +146,47 @@ fn this_process_can_be_read() {
     assert_eq!(info.runtime, Runtime::Native);
     assert!(info.start_boottime_ns > 0);
 }
+
+#[test]
+fn the_main_class_may_stand_in_a_file_of_arguments() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let directory = tree("/opt/jdk/bin/java");
+    let process = directory.path().join("7");
+    fs::write(process.join("cmdline"), "java\0@/arguments\0").unwrap();
+    let main_class = || match ProcFiles::new(directory.path()).process(Pid(7)).unwrap().runtime {
+        Runtime::Jvm { main_class, .. } => main_class.map(TargetText::into_raw),
+        Runtime::Native => None,
+    };
+    let file = process.join("root/arguments");
+    assert_eq!(main_class(), None, "it is missing");
+    fs::write(&file, "-cp a:b\n'com.acme.Main with \"spaces\"'\n").unwrap();
+    assert_eq!(main_class().as_deref(), Some("com.acme.Main with \"spaces\""));
+    fs::rename(&file, process.join("root/linked")).unwrap();
+    std::os::unix::fs::symlink("/linked", &file).unwrap();
+    assert_eq!(main_class().as_deref(), Some("com.acme.Main with \"spaces\""), "a link within the root");
+    let outside = directory.path().join("outside");
+    fs::write(&outside, "Main").unwrap();
+    let others: [(&str, &dyn Fn()); 3] = [
+        ("too large", &|| fs::write(&file, "Main ".repeat(100_000)).unwrap()),
+        ("a link out of the root", &|| std::os::unix::fs::symlink(&outside, &file).unwrap()),
+        ("a pipe", &|| mknodat(CWD, &file, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap()),
+    ];
+    for (what, make) in others {
+        fs::remove_file(&file).unwrap();
+        make();
+        assert_eq!(main_class(), None, "{what}");
+    }
+}
+
+#[test]
+fn a_process_is_called_as_its_settings_of_opentelemetry_say_whatever_else_is_in_its_environment() {
+    let directory = tree("/opt/jdk/bin/java");
+    let process = directory.path().join("7");
+    fs::write(process.join("cmdline"), "java\0Main\0").unwrap();
+    let mut environment = b"PASSWORD=hunter2\0OTEL_SERVICE_NAME=checkout\0".to_vec();
+    environment.extend([0xff; 1000]);
+    fs::write(process.join("environ"), environment).unwrap();
+    assert_eq!(service(&directory).1, "checkout");
+    let info = ProcFiles::new(directory.path()).process(Pid(7)).unwrap();
+    assert!(!format!("{info:?}").contains("hunter2"), "nothing else is kept");
+}
