@@ -34,11 +34,11 @@ pub fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// cargo with clippy as the compiler of our own crates: it lints what it compiles. Whoever builds for development uses
-/// it, so that nothing is compiled once to be linted and once more to be run.
+/// cargo that lints our own crates when it compiles them. Whoever builds for development uses it, so that no dependency
+/// is compiled once for clippy and once more for what runs.
 pub fn linting_cargo() -> Command {
     let mut cargo = cargo();
-    cargo.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", paths::root().join("xtask/compile-and-lint"));
     cargo
 }
 

@@ -38,7 +38,7 @@ mod rare_code;
 mod resumed_threads;
 mod run_command;
 mod secrets;
-mod servers;
+pub(crate) mod servers;
 mod strangers;
 mod virtual_threads;
 mod vm_work;

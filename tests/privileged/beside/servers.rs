@@ -82,7 +82,7 @@ fn see_enough(server: &Server, seconds: u32, frequency: u32) -> Result<Seen> {
     Ok(seen)
 }
 
-fn expect_whole(program: Program) -> Result<()> {
+pub fn expect_whole(program: Program) -> Result<()> {
     if !program.is_installed() {
         notes::skipped(&format!("{program} is not installed (`cargo xtask setup` does it on Debian)"));
         return Ok(());
@@ -114,11 +114,6 @@ fn stacks_of_a_database_with_zgc_are_whole_across_jdks() -> Result<()> {
         repeat_once(|measures| expect(&what, &see_enough(&server, 4 * measures, 999)?))?;
     }
     Ok(())
-}
-
-#[test]
-fn stacks_of_spark_sql_are_whole() -> Result<()> {
-    expect_whole(Program::SparkSql)
 }
 
 /// The table of docs/measured/stacks.md. It takes ten minutes, and has no bounds.

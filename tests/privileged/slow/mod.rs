@@ -24,4 +24,5 @@ mod pods;
 mod short_threads;
 mod side_by_side;
 mod soak;
+mod spark;
 mod virtual_threads;

@@ -1,5 +1,4 @@
-//! Builds the program and all tests at once. clippy compiles our own crates, so what is linted is what runs, and no
-//! dependency is compiled for clippy alone.
+//! Builds the program and all tests at once, and lints our own crates by what was compiled for them.
 
 use std::{path::PathBuf, process::Stdio};
 
