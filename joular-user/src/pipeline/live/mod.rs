@@ -34,7 +34,7 @@ use self::{
     collections::Collections,
     io::Io,
     long_names::LongNames,
-    ring::{MAX_DRAIN, MAX_DRAIN_AT_END},
+    ring::{MAX_DRAIN, MAX_DRAIN_AT_END, Taken},
     shares::Named,
     thread_names::ThreadNames,
     wall_clock::{WallClock, WindowTimes},
@@ -214,9 +214,10 @@ impl Run<'_> {
         }
     }
 
-    /// Takes what the kernel and the processes have said meanwhile, the kernel within a limit of time.
-    fn poll(&mut self, limit: Duration) -> Result<(), LiveError> {
-        let mut has_news = self.drain_ring(limit)? > 0;
+    /// Takes what the kernel and the processes have said meanwhile, the kernel within a limit of time. Returns whether that
+    /// was all of it.
+    fn poll(&mut self, limit: Duration) -> Result<bool, LiveError> {
+        let Taken { is_any: mut has_news, is_all } = self.drain_ring(limit)?;
         self.live.programs.flush_log();
         let update = self.live.symbolizer.poll();
         self.learn_jvms(&update.refreshed)?;
@@ -234,13 +235,15 @@ impl Run<'_> {
             (true, true) => SHORTEST_POLL,
             (true, false) => (2 * self.pause).clamp(SHORTEST_POLL, LONGEST_POLL),
         };
-        Ok(())
+        Ok(is_all)
     }
 
     /// Ends the running window at the boundary that was announced, and hands it on.
     fn window(&mut self, announced: Announced) -> Result<(), LiveError> {
         let (end, reading, times) = self.pass_boundary(announced)?;
-        self.poll(MAX_DRAIN_AT_END)?;
+        if !self.poll(MAX_DRAIN_AT_END)? {
+            self.lost("late_report", 1);
+        }
         let mut contents = self.drain_bank()?;
         self.name_threads(&mut contents.threads, end);
         self.learn_long_names(&contents.threads)?;

@@ -27,13 +27,24 @@ pub(super) const MAX_DRAIN_AT_END: Duration = Duration::from_secs(2);
 /// Stacks taken in together.
 const MAX_STACKS: usize = 256;
 
+/// What was taken from the ring.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    pub(super) is_any: bool,
+    /// Whether nothing was left.
+    pub(super) is_all: bool,
+}
+
 impl Run<'_> {
-    /// Takes what is in the ring, within a limit of time; returns how many records that were.
-    pub(super) fn drain_ring(&mut self, limit: Duration) -> Result<usize, LiveError> {
+    /// Takes what is in the ring, within a limit of time.
+    pub(super) fn drain_ring(&mut self, limit: Duration) -> Result<Taken, LiveError> {
         let begin = Instant::now();
-        let (mut taken, mut stacks, mut strangers) = (0, Vec::new(), 0);
+        let (mut taken, mut stacks, mut strangers, mut is_all) = (0, Vec::new(), 0, false);
         while taken < MAX_RECORDS && begin.elapsed() < limit {
-            let Some(decoded) = self.live.ring.next().map(|record| decode::decode(&record)) else { break };
+            let Some(decoded) = self.live.ring.next().map(|record| decode::decode(&record)) else {
+                is_all = true;
+                break;
+            };
             taken += 1;
             match decoded {
                 Ok(Record::Stack { pid, generation, stack }) => {
@@ -52,7 +63,7 @@ impl Run<'_> {
         }
         self.stacks_arrived(stacks)?;
         self.wake.strangers_came(strangers);
-        Ok(taken)
+        Ok(Taken { is_any: taken > 0, is_all })
     }
 
     /// Takes in stacks, those of one process together: asking a process costs more than what is asked.

@@ -9,7 +9,7 @@ use joular_data::{
 
 use super::{Change, KnownProcess, Registry, Role, reading};
 
-/// Processes that are no targets, and how often they have been seen since they had no libjvm.
+/// Processes that are not targets, and in how many windows each was seen.
 #[derive(Debug, Default)]
 pub(super) struct Others(BTreeMap<Pid, u32>);
 
@@ -32,7 +32,7 @@ impl Registry {
         due.into_iter().flat_map(|pid| self.consider(pid, None)).collect()
     }
 
-    /// Names and ids of running JVMs that are no targets because another program launched them, if those of Java's own
+    /// Names and ids of running JVMs that are not targets because another program launched them, if those of Java's own
     /// launcher are selected by name.
     pub fn jvms_left_out(&self) -> Vec<(TargetText, Pid)> {
         if !self.selection.leaves_jvms_out() {
