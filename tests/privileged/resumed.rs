@@ -7,8 +7,9 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
     chance::repeat_once,
+    clock::wait_for,
     dataset::{float, text},
-    java::Workload,
+    java::{Jvm, Workload},
     jdk::Jdk,
     notes,
     profiler::{END, Output, Run},
@@ -22,8 +23,8 @@ const WHOLE: f64 = 0.995;
 /// Of the samples of one way to block, of which there are fewer.
 const WHOLE_OF_WAY: f64 = 0.98;
 const WAYS: [&str; 6] = ["sleeps", "parks", "locks", "monitors", "semaphores", "sockets"];
-/// What is computed after a thread was resumed, of all.
-const AFTER: f64 = 0.75;
+/// How often a thread computes after it was resumed, for once before.
+const TIMES_AFTER: f64 = 3.0;
 /// More threads than these have less than a round in a second.
 const MANY: u32 = 1_000;
 
@@ -43,10 +44,19 @@ impl Compiler {
         }
     }
 
-    /// About as much time in all cases: some tens of microseconds.
+    /// So many take some tens of microseconds, and some hundreds in the interpreter: there it takes some microseconds to
+    /// come to the computing, which are not computed.
     const fn iterations(self) -> u32 {
         match self {
             Self::C1 | Self::C2 => 20_000,
+            Self::None => 10_000,
+        }
+    }
+
+    /// Threads that have ended before anybody looks, if they are few.
+    const fn rounds(self) -> u32 {
+        match self {
+            Self::C1 | Self::C2 => 5_000,
             Self::None => 1_000,
         }
     }
@@ -119,9 +129,9 @@ impl Samples {
         self.kept() - self.whole <= expected + RARE_SIGMAS * expected.sqrt()
     }
 
-    /// How many standard deviations the share of what is computed after blocking is off.
-    fn deviations(self) -> f64 {
-        (self.after / self.computed - AFTER) / (AFTER * (1.0 - AFTER) / self.computed).sqrt()
+    /// How many standard deviations the share of what is computed after blocking is off, which should be this.
+    fn deviations(self, share: f64) -> f64 {
+        (self.after / self.computed - share) / (share * (1.0 - share) / self.computed).sqrt()
     }
 }
 
@@ -145,8 +155,31 @@ fn samples(output: &Output) -> Result<BTreeMap<String, Samples>> {
     rows.iter().map(row).collect()
 }
 
-/// Records a case; its samples by the way in which threads block.
-fn record(case: Case, measures: u32) -> Result<(Output, BTreeMap<String, Samples>)> {
+/// How often threads have computed before and after they blocked.
+fn computed(jvm: &mut Jvm) -> Result<[f64; 2]> {
+    let said = jvm.records().len();
+    jvm.say("how often")?;
+    let record = wait_for("the program to say how often it computed", LIMIT, || Ok(jvm.records().get(said).cloned()))?;
+    Ok([float(&record, "before")?, float(&record, "after")?])
+}
+
+/// Which part of what was computed between two looks was after blocking. With very many threads it differs from three
+/// quarters: many more may have begun than have ended.
+fn share(first: [f64; 2], last: [f64; 2]) -> f64 {
+    let (before, after) = (last[0] - first[0], TIMES_AFTER * (last[1] - first[1]));
+    after / (before + after)
+}
+
+/// What a recording of a case has, and what the program says.
+struct Recorded {
+    output: Output,
+    /// By the way in which threads block.
+    ways: BTreeMap<String, Samples>,
+    /// Of what was computed, the part after blocking.
+    share: f64,
+}
+
+fn record(case: Case, measures: u32) -> Result<Recorded> {
     let Case { release, compiler, carriers, threads, depth, flags } = case;
     let jdk = Jdk::pinned()?.find(|jdk| jdk.release == release).with_context(|| format!("no JDK {release}"))?;
     let output = Output::new()?;
@@ -158,23 +191,26 @@ fn record(case: Case, measures: u32) -> Result<(Output, BTreeMap<String, Samples
     let workload = ["before", "after"]
         .iter()
         .fold(workload, |workload, method| workload.dont_inline(&format!("ResumedThreads::{method}")));
-    let arguments = [threads, depth, compiler.iterations(), threads.max(5_000)];
+    let arguments = [threads, depth, compiler.iterations(), threads.max(compiler.rounds())];
     let workload = arguments.iter().fold(workload, |workload, argument| workload.argument(&argument.to_string()));
-    let jvm = workload.start()?;
+    let mut jvm = workload.start()?;
+    let first = computed(&mut jvm)?;
     let run = Run::modelled().pid(jvm.pid()).with("--duration", format!("{}s", measures * case.seconds()));
     let finished = run.with("--frequency", "999").output(output.dir()).finish(LIMIT + END)?;
     ensure!(finished.code() == Some(0), "{case}: {finished:?}");
+    let share = share(first, computed(&mut jvm)?);
     drop(jvm);
-    let samples = samples(&output)?;
-    Ok((output, samples))
+    let ways = samples(&output)?;
+    Ok(Recorded { output, ways, share })
 }
 
-fn figures(samples: Samples) -> String {
+fn figures(samples: Samples, share: f64) -> String {
     let Samples { all, too_deep, .. } = samples;
     format!(
-        "n = {all}, {too_deep} too deep, {:.2} % whole, share {:+.1} σ",
+        "n = {all}, {too_deep} too deep, {:.2} % whole, share {:.4} of {share:.4} ({:+.1} σ)",
         100.0 * samples.whole / samples.kept(),
-        samples.deviations()
+        samples.after / samples.computed,
+        samples.deviations(share)
     )
 }
 
@@ -188,16 +224,16 @@ pub fn expect_whole(case: Case, deviations: f64) -> Result<()> {
 }
 
 fn judge(case: Case, deviations: f64, measures: u32) -> Result<()> {
-    let (output, ways) = record(case, measures)?;
+    let Recorded { output, ways, share } = record(case, measures)?;
     let sum = ways.values().fold(Samples::default(), |sum, samples| sum.add(*samples));
-    let mut said = format!("{case}: {}", figures(sum));
+    let mut said = format!("{case}: {}", figures(sum, share));
     for (way, samples) in &ways {
         said.push_str(&format!("; {way} {}", figures_of_way(*samples)));
     }
     notes::figure(&said);
     // A machine that others keep busy gives few.
     ensure!(sum.kept() >= 50.0 && sum.is_whole(WHOLE), "{said}: {WHOLE} of them should be whole");
-    ensure!(sum.deviations().abs() <= deviations, "{said}: {sum:?}");
+    ensure!(sum.deviations(share).abs() <= deviations, "{said}: {sum:?}");
     for way in WAYS {
         let samples = ways.get(way).copied().unwrap_or_default();
         // Of very many threads few have a connection.
