@@ -2,7 +2,7 @@
 //! that older frames stay in the heap (`ResumedThreads.java`), and judges their stacks: they are whole, and what the
 //! threads did before and after they blocked has its share.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, thread, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
@@ -12,12 +12,15 @@ use joular_tests::{
     java::{Jvm, Workload},
     jdk::Jdk,
     notes,
-    profiler::{END, Output, Run},
+    profiler::{Output, Run},
     statistics::RARE_SIGMAS,
 };
 
-/// A case may be recorded for longer.
 const LIMIT: Duration = Duration::from_secs(60);
+/// Short, so that little is between what the program counts and what windows have.
+const WINDOW: &str = "100ms";
+/// Windows.
+const KNOWN_AFTER: usize = 10;
 /// Of the samples of a case that are not too deep to be kept.
 const WHOLE: f64 = 0.995;
 /// Of the samples of one way to block, of which there are fewer.
@@ -135,17 +138,23 @@ impl Samples {
     }
 }
 
-fn samples(output: &Output) -> Result<BTreeMap<String, Samples>> {
-    let rows = output.data.rows(
+/// What is computed is of the time between two looks, with parts of the windows that are partly in it.
+fn samples(output: &Output, first: Look, last: Look) -> Result<BTreeMap<String, Samples>> {
+    let between = format!(
+        "samples * greatest(0, least({}, epoch_ms(window_start) + window_ns / 1e6) - greatest({}, epoch_ms(window_start)))
+             / (window_ns / 1e6)",
+        last.at_ms, first.at_ms
+    );
+    let rows = output.data.rows(&format!(
         "SELECT regexp_extract(folded, 'ResumedThreads[.](sleeps|parks|locks|monitors|semaphores|sockets);', 1) AS way,
            sum(samples)::DOUBLE AS all_samples,
            coalesce(sum(samples) FILTER (is_complete), 0)::DOUBLE AS whole,
            coalesce(sum(samples) FILTER (walk_end = 'depth'), 0)::DOUBLE AS too_deep,
-           coalesce(sum(samples) FILTER (regexp_matches(folded, 'ResumedThreads[.](before|after)')), 0)::DOUBLE AS computed,
-           coalesce(sum(samples) FILTER (contains(folded, 'ResumedThreads.after')), 0)::DOUBLE AS after
-         FROM branches JOIN (SELECT DISTINCT ON (stack_id) * FROM stacks) USING (stack_id)
+           coalesce(sum({between}) FILTER (regexp_matches(folded, 'ResumedThreads[.](before|after)')), 0)::DOUBLE AS computed,
+           coalesce(sum({between}) FILTER (contains(folded, 'ResumedThreads.after')), 0)::DOUBLE AS after
+         FROM branches JOIN (SELECT DISTINCT ON (stack_id) * EXCLUDE (window_start) FROM stacks) USING (stack_id)
          WHERE category = 'java' AND unwinder = 'tables' GROUP BY 1 HAVING way <> ''",
-    )?;
+    ))?;
     let row = |row: &serde_json::Value| {
         let [all, whole, too_deep, computed, after] =
             ["all_samples", "whole", "too_deep", "computed", "after"].map(|name| float(row, name));
@@ -155,18 +164,26 @@ fn samples(output: &Output) -> Result<BTreeMap<String, Samples>> {
     rows.iter().map(row).collect()
 }
 
-/// How often threads have computed before and after they blocked.
-fn computed(jvm: &mut Jvm) -> Result<[f64; 2]> {
+/// How often threads have computed before and after they blocked, at some moment.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    before: f64,
+    after: f64,
+    at_ms: f64,
+}
+
+fn look(jvm: &mut Jvm) -> Result<Look> {
     let said = jvm.records().len();
     jvm.say("how often")?;
     let record = wait_for("the program to say how often it computed", LIMIT, || Ok(jvm.records().get(said).cloned()))?;
-    Ok([float(&record, "before")?, float(&record, "after")?])
+    let [before, after, at_ms] = ["before", "after", "at_ms"].map(|name| float(&record, name));
+    Ok(Look { before: before?, after: after?, at_ms: at_ms? })
 }
 
 /// Which part of what was computed between two looks was after blocking. With very many threads it differs from three
 /// quarters: many more may have begun than have ended.
-fn share(first: [f64; 2], last: [f64; 2]) -> f64 {
-    let (before, after) = (last[0] - first[0], TIMES_AFTER * (last[1] - first[1]));
+fn share(first: Look, last: Look) -> f64 {
+    let (before, after) = (last.before - first.before, TIMES_AFTER * (last.after - first.after));
     after / (before + after)
 }
 
@@ -194,14 +211,18 @@ fn record(case: Case, measures: u32) -> Result<Recorded> {
     let arguments = [threads, depth, compiler.iterations(), threads.max(compiler.rounds())];
     let workload = arguments.iter().fold(workload, |workload, argument| workload.argument(&argument.to_string()));
     let mut jvm = workload.start()?;
-    let first = computed(&mut jvm)?;
-    let run = Run::modelled().pid(jvm.pid()).with("--duration", format!("{}s", measures * case.seconds()));
-    let finished = run.with("--frequency", "999").output(output.dir()).finish(LIMIT + END)?;
+    let run = Run::modelled().pid(jvm.pid()).with("--interval", WINDOW).argument("--json");
+    let mut profiler = run.with("--frequency", "999").output(output.dir()).start()?;
+    // By then the layout of its stacks is known.
+    (0..KNOWN_AFTER).try_for_each(|_| profiler.wait_window().map(drop))?;
+    let first = look(&mut jvm)?;
+    thread::sleep(Duration::from_secs((measures * case.seconds()).into()));
+    let last = look(&mut jvm)?;
+    let finished = profiler.stop()?;
     ensure!(finished.code() == Some(0), "{case}: {finished:?}");
-    let share = share(first, computed(&mut jvm)?);
     drop(jvm);
-    let ways = samples(&output)?;
-    Ok(Recorded { output, ways, share })
+    let ways = samples(&output, first, last)?;
+    Ok(Recorded { output, ways, share: share(first, last) })
 }
 
 fn figures(samples: Samples, share: f64) -> String {
