@@ -19,7 +19,7 @@ use joular_tests::{
 const LIMIT: Duration = Duration::from_secs(60);
 /// Short, so that little is between what the program counts and what windows have.
 const WINDOW: &str = "100ms";
-/// Windows.
+/// Windows after which the layout of a JVM's stacks is known.
 const KNOWN_AFTER: usize = 10;
 /// Of the samples of a case that are not too deep to be kept.
 const WHOLE: f64 = 0.995;
@@ -47,8 +47,8 @@ impl Compiler {
         }
     }
 
-    /// So many take some tens of microseconds, and some hundreds in the interpreter: there it takes some microseconds to
-    /// come to the computing, which are not computed.
+    /// They take some tens of microseconds, and in the interpreter some hundreds: calls cost some microseconds there, which
+    /// would otherwise be a visible part of what is sampled.
     const fn iterations(self) -> u32 {
         match self {
             Self::C1 | Self::C2 => 20_000,
@@ -138,7 +138,8 @@ impl Samples {
     }
 }
 
-/// What is computed is of the time between two looks, with parts of the windows that are partly in it.
+/// Samples by the way in which threads block. Those of what is computed are of the time between two looks; a window that is
+/// partly in it counts in part.
 fn samples(output: &Output, first: Look, last: Look) -> Result<BTreeMap<String, Samples>> {
     let between = format!(
         "samples * greatest(0, least({}, epoch_ms(window_start) + window_ns / 1e6) - greatest({}, epoch_ms(window_start)))
@@ -213,7 +214,6 @@ fn record(case: Case, measures: u32) -> Result<Recorded> {
     let mut jvm = workload.start()?;
     let run = Run::modelled().pid(jvm.pid()).with("--interval", WINDOW).argument("--json");
     let mut profiler = run.with("--frequency", "999").output(output.dir()).start()?;
-    // By then the layout of its stacks is known.
     (0..KNOWN_AFTER).try_for_each(|_| profiler.wait_window().map(drop))?;
     let first = look(&mut jvm)?;
     thread::sleep(Duration::from_secs((measures * case.seconds()).into()));
