@@ -28,8 +28,8 @@ impl Drop for Crowd {
 fn more_processes_than_open_files_are_recorded() -> Result<()> {
     let mut crowd = Crowd(Vec::new());
     for _ in 0..PROCESSES {
-        // Each wakes now and then, so that it has time in some window.
-        let script = "i=0; while [ $i -lt 600 ]; do sleep 0.5; i=$((i+1)); done";
+        // Each wakes now and then, so that it has time in some window, and leaves the CPUs to the tests beside it.
+        let script = "i=0; while [ $i -lt 150 ]; do sleep 2; i=$((i+1)); done";
         crowd.0.push(Command::new("sh").args(["-c", script]).spawn()?);
     }
     let (pids, output) = (crowd.0.iter().map(|child| child.id().to_string()).collect::<Vec<_>>(), Output::new()?);
