@@ -14,11 +14,11 @@ use aya_ebpf::{
 };
 use joular_ebpf::{
     abi::{
-        AllocationKey, AllocationSlot, BufferState, CodeMapping, CommPattern, CompilerThread, CounterSlot,
-        CounterState, CpuState, DeviceBytes, IoKey, IoSlot, JvmAllocation, JvmCollections, JvmUnwind, LOSS_COUNT, Loss,
-        MAX_COMM_PATTERNS, MAX_COMPILER_THREADS, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES, MAX_ROWS, MAX_STACK_FRAMES,
-        ProcessUnwind, REMEMBERED_ROWS, RememberedRow, RingShare, SampleKey, SampleSlot, SampledObject, SamplingClock,
-        StackHeader, TablesEpoch, ThreadSlot, UnwindRow,
+        AllocatingThread, AllocationKey, AllocationSlot, BufferState, CodeMapping, CommPattern, CompilerThread,
+        CounterSlot, CounterState, CpuState, DeviceBytes, IoKey, IoSlot, JvmAllocation, JvmCollections, JvmUnwind,
+        LOSS_COUNT, Loss, MAX_COMM_PATTERNS, MAX_COMPILER_THREADS, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES, MAX_ROWS,
+        MAX_STACK_FRAMES, ProcessUnwind, REMEMBERED_ROWS, RememberedRow, RingShare, SampleKey, SampleSlot,
+        SampledObject, SamplingClock, StackHeader, TablesEpoch, ThreadSlot, UnwindRow,
     },
     walk::{BlockWords, Walk},
 };
@@ -221,12 +221,13 @@ pub static SAMPLES: btf_maps::ArrayOfMaps<SampleMap, 2> = btf_maps::ArrayOfMaps:
 #[btf_map]
 pub static COUNTS: btf_maps::ArrayOfMaps<CounterMap, 2> = btf_maps::ArrayOfMaps::new();
 
+pub type AllocatingThreadMap = Counts<u64, { size_of::<AllocatingThread>() / 8 }>;
 pub type AllocationMap = Counts<AllocationKey, { size_of::<AllocationSlot>() / 8 }>;
 
 /// By bank. It has no maps unless allocations are sampled. Threads' own records are apart, so that each has its place,
 /// however many samples there are.
 #[btf_map]
-pub static ALLOCATING_THREADS: btf_maps::ArrayOfMaps<AllocationMap, 2> = btf_maps::ArrayOfMaps::new();
+pub static ALLOCATING_THREADS: btf_maps::ArrayOfMaps<AllocatingThreadMap, 2> = btf_maps::ArrayOfMaps::new();
 #[btf_map]
 pub static ALLOCATED: btf_maps::ArrayOfMaps<AllocationMap, 2> = btf_maps::ArrayOfMaps::new();
 

@@ -52,6 +52,9 @@ enum Task {
     /// Switches threads as fast as it can (the benchmark starts it).
     #[command(hide = true)]
     SwitchLoad { seconds: u64 },
+    /// Looks at the clock without end on one CPU (the benchmark starts it).
+    #[command(hide = true)]
+    GapLoad { cpu: usize, seconds: u64 },
 }
 
 fn main() -> ExitCode {
@@ -72,5 +75,6 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Pictures => pictures::run(),
         Task::Dist(options) => dist::run(options),
         Task::SwitchLoad { seconds } => bench::switch_load::run(seconds),
+        Task::GapLoad { cpu, seconds } => bench::gap_load::run(cpu, seconds),
     }
 }

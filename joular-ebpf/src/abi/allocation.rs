@@ -2,29 +2,39 @@
 //!
 //! A thread takes memory in pieces, its thread-local allocation buffers (TLABs), and objects too large for the rest
 //! of one are allocated outside. Only these two cases pass through a function of the JVM, where a probe sees them.
-//! An object that is seen so stands for more than itself: of objects of one size, those are seen that cross the end
-//! of a buffer, which is the more likely the larger they are. If a buffer's end is as likely to be anywhere, each
-//! object seen stands for as many bytes as were used of the buffer, or for its own if it is larger than that.
+//! An object that is seen so stands for more than itself: [`super::buffer`].
 
-/// Key of the map of allocations.
+use super::ends::EndCounts;
+
+/// Key of the map of sampled objects.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AllocationKey {
     /// [`super::ThreadKey`], without a place.
     pub thread: u64,
-    /// [`super::StackId`]: its first word is the object's class. 0 in a thread's own record.
+    /// [`super::StackId`]: its first word is the object's class.
     pub stack: u64,
 }
 
-/// Value of the map of allocations.
+/// Value of the map of threads that allocate, by [`super::ThreadKey`] without a place.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AllocatingThread {
+    /// All bytes that it had ever allocated when it was last seen.
+    pub bytes: u64,
+    pub tgid: u32,
+    /// Objects that were seen, whether or not they were sampled.
+    pub objects: u32,
+    pub ends: EndCounts,
+}
+
+/// Value of the map of sampled objects.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AllocationSlot {
-    /// What the samples stand for. In a thread's own record all bytes that it had ever allocated when it was last
-    /// seen.
+    /// What the samples stand for.
     pub bytes: u64,
-    /// Samples. In a thread's own record the objects that were seen, whether or not they were sampled.
-    pub count: u32,
+    pub samples: u32,
     pub tgid: u32,
     /// Of samples whose fate a collection showed: what they stand for, and how much of that survived.
     pub judged_bytes: u64,
@@ -104,69 +114,8 @@ pub struct JvmAllocation {
     pub symbol_hash: u32,
 }
 
-/// What is kept of a thread between two objects that are seen. The map of them has the least recently used give way: a
-/// thread that has none is one whose buffer's size counts in the place of what it used of it.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BufferState {
-    /// What the thread had allocated when its buffer began.
-    pub before: u64,
-    /// Of what it has allocated since: outside of the buffer.
-    pub outside: u64,
-}
-
-impl BufferState {
-    /// Takes an object that a new buffer began with; `all` is what the thread has allocated with it. Returns what was
-    /// used of the buffer before: an object that is the first after a collection, which ends buffers anywhere, says
-    /// nothing of what was allocated before it.
-    #[inline(always)]
-    pub fn begin_buffer(&mut self, all: u64, object_bytes: u64) -> u64 {
-        let used = self.used(all, object_bytes);
-        *self = Self { before: all.wrapping_sub(object_bytes), outside: 0 };
-        used
-    }
-
-    /// Takes an object that was allocated outside while there is a buffer.
-    #[inline(always)]
-    pub fn add_outside(&mut self, object_bytes: u64) {
-        self.outside = self.outside.wrapping_add(object_bytes);
-    }
-
-    /// Takes an object that was allocated outside after a collection that it had to wait for: it is the one that did
-    /// not fit. Returns what was used of the buffer before.
-    #[inline(always)]
-    pub fn end_buffer(&mut self, all: u64, object_bytes: u64) -> u64 {
-        let used = self.used(all, object_bytes);
-        *self = Self { before: all, outside: 0 };
-        used
-    }
-
-    #[inline(always)]
-    const fn used(&self, all: u64, object_bytes: u64) -> u64 {
-        let used = all.wrapping_sub(object_bytes).wrapping_sub(self.before).wrapping_sub(self.outside);
-        // Less than nothing: the thread's number is another's by now.
-        if used > MOST_BUFFER_BYTES { 0 } else { used }
-    }
-}
-
 /// No buffer is larger.
-const MOST_BUFFER_BYTES: u64 = 1 << 40;
-
-/// For how many bytes an object stands that was seen; `None`: it is not sampled. An object that stands for fewer than
-/// `gap_bytes` is sampled with the chance at which such samples stand for `gap_bytes` each. `chance` is any number,
-/// all equally likely.
-#[inline(always)]
-pub const fn sampled_bytes(object_bytes: u64, buffer_bytes: u64, gap_bytes: u32, chance: u32) -> Option<u64> {
-    let stands_for = if object_bytes > buffer_bytes { object_bytes } else { buffer_bytes };
-    let gap = gap_bytes as u64;
-    if stands_for >= gap {
-        Some(stands_for)
-    } else if (chance as u64 * gap) >> 32 < stands_for {
-        Some(gap)
-    } else {
-        None
-    }
-}
+pub(super) const MOST_BUFFER_BYTES: u64 = 1 << 40;
 
 /// All that a thread has allocated: what it had before its buffer in use, and what it used of that.
 #[inline(always)]
@@ -179,33 +128,6 @@ pub const fn allocated_bytes(before_buffer: u64, buffer_start: u64, buffer_top: 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Numbers that look as if they were random: splitmix64.
-    struct Random(u64);
-
-    impl Random {
-        fn next(&mut self) -> u64 {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            x ^ (x >> 31)
-        }
-    }
-
-    #[test]
-    fn samples_stand_for_what_was_allocated_whatever_the_gap() {
-        for (object, buffer, gap) in
-            [(16, 1 << 20, 1), (16, 1 << 18, 1 << 20), (1 << 22, 1 << 18, 1 << 20), (1000, 3000, u32::MAX)]
-        {
-            let (mut random, seen) = (Random(1), if gap == u32::MAX { 40_000_000_u64 } else { 100_000 });
-            let stood: u64 =
-                (0..seen).filter_map(|_| sampled_bytes(object, buffer, gap, (random.next() >> 32) as u32)).sum();
-            let expected = seen * object.max(buffer);
-            // Five standard deviations of a binomial sum.
-            let deviation = 5.0 * (expected as f64 * f64::from(gap)).sqrt();
-            assert!((stood as f64 - expected as f64).abs() <= deviation, "{stood} of {expected}");
-        }
-    }
 
     /// The first words of objects: by `markWord.hpp` of each version.
     #[test]
@@ -244,61 +166,6 @@ mod tests {
             [(100, 0, 0, 100), (100, 0x1000, 0x1040, 164), (100, 0x1000, 0, 100), (100, 0, 64, 100)]
         {
             assert_eq!(allocated_bytes(before, start, top), all);
-        }
-    }
-
-    #[test]
-    fn what_was_used_of_a_buffer_is_what_was_not_allocated_outside() {
-        let mut state = BufferState { before: 1_000, outside: 0 };
-        state.add_outside(300);
-        assert_eq!(state.begin_buffer(2_324, 24), 1_000);
-        assert_eq!(state, BufferState { before: 2_300, outside: 0 });
-        assert_eq!(state.end_buffer(2_400, 40), 60, "an object of the buffer and the one that began it");
-        assert_eq!(state.begin_buffer(2_416, 16), 0, "the first after a collection");
-        assert_eq!(state.begin_buffer(100, 16), 0, "another thread of the same number");
-    }
-
-    /// Objects of two sizes in random order, in buffers as HotSpot has them: an object that does not fit goes outside
-    /// if more than a 64th of the buffer is left, and that bound grows; else a new buffer begins with it.
-    fn share_of_small(small: u64, large: u64, buffer: u64, gap: u32) -> (f64, f64) {
-        let mut random = Random(7);
-        let (mut left, mut waste, mut all, mut found) = (0, buffer / 64, [0_u64; 2], [0_u64; 2]);
-        let (mut state, mut collected) = (BufferState::default(), 0);
-        while all[0] + all[1] < 4 << 30 {
-            // A collection, which ends the buffer wherever that is.
-            if (all[0] + all[1]) / (20 * buffer) > collected {
-                (left, collected) = (0, collected + 1);
-            }
-            // As many bytes of both.
-            let is_small = random.next() % (small + large) < large;
-            let (index, size) = if is_small { (0, small) } else { (1, large) };
-            all[index] += size;
-            if size <= left {
-                left -= size;
-                continue;
-            }
-            let now = all[0] + all[1];
-            let buffer = if left > waste {
-                waste += 32;
-                state.add_outside(size);
-                buffer
-            } else {
-                (left, waste) = (buffer, buffer / 64);
-                state.begin_buffer(now, size)
-            };
-            found[index] += sampled_bytes(size, buffer, gap, (random.next() >> 32) as u32).unwrap_or(0);
-        }
-        let share = |of: [u64; 2]| of[0] as f64 / (of[0] + of[1]) as f64;
-        (share(all), share(found))
-    }
-
-    #[test]
-    fn shares_of_sizes_are_about_right_in_buffers_as_hotspot_has_them() {
-        for (small, large) in [(1 << 10, 3 << 10), (64, 10 << 10), (1 << 10, 1 << 20), (256, 4 << 20)] {
-            for gap in [1, 512 << 10] {
-                let (all, found) = share_of_small(small, large, 256 << 10, gap);
-                assert!((all - found).abs() < 0.04, "{small} and {large} bytes: {all} of small ones, {found} found");
-            }
         }
     }
 }

@@ -4,10 +4,14 @@
 //! bit pattern from the kernel must be a valid value), sizes pinned by the tests below.
 
 mod allocation;
+mod buffer;
+#[cfg(test)]
+mod buffer_tests;
 mod collection;
 mod comm_pattern;
 mod corun;
 mod counters;
+mod ends;
 mod event;
 mod frame;
 mod io;
@@ -22,9 +26,10 @@ mod walk;
 mod window;
 
 pub use allocation::{
-    AllocationKey, AllocationSlot, BufferState, FREE_REGION, JvmAllocation, MAX_REMEMBERED_BYTES,
-    MAX_REMEMBERED_OBJECTS, SampledObject, Survival, allocated_bytes, object_key, sampled_bytes,
+    AllocatingThread, AllocationKey, AllocationSlot, FREE_REGION, JvmAllocation, MAX_REMEMBERED_BYTES,
+    MAX_REMEMBERED_OBJECTS, SampledObject, Survival, allocated_bytes, object_key,
 };
+pub use buffer::{BufferState, SeenIn, SeenObject, Told, sampled_bytes};
 pub use collection::{
     ArgumentPlace, COLLECTION_NAME_BYTES, CollectionName, JvmCollections, OBJECT_AGES, PoolArguments, PoolRecord,
     forwards_survivors, is_beside_heap, keeps_survivors,
@@ -32,6 +37,7 @@ pub use collection::{
 pub use comm_pattern::{CommPattern, MAX_COMM_PATTERNS};
 pub use corun::{BusyWord, corun_ns};
 pub use counters::{CounterSlot, CounterState, MAX_COUNTERS, cut_count};
+pub use ends::{CERTAIN, EndCounts};
 pub use event::{COMM_LEN, Comm, LifecycleRecord, RecordKind, followed};
 pub use frame::{FrameRef, FrameWord};
 pub use io::{DeviceBytes, IoKey, IoKind, IoSlot, IpAddress};
@@ -56,9 +62,9 @@ pub use window::{BankTimes, Boundary, CpuState, SplitNs, split_slice};
 #[cfg(feature = "user")]
 mod pod {
     use super::{
-        AllocationKey, AllocationSlot, CodeMapping, CommPattern, CompilerThread, CounterSlot, CpuState, IoKey, IoSlot,
-        JvmAllocation, JvmCollections, JvmUnwind, LifecycleRecord, ProcessUnwind, RingShare, SampleKey, SampleSlot,
-        StackHeader, ThreadSlot, UnwindRow,
+        AllocatingThread, AllocationKey, AllocationSlot, CodeMapping, CommPattern, CompilerThread, CounterSlot,
+        CpuState, IoKey, IoSlot, JvmAllocation, JvmCollections, JvmUnwind, LifecycleRecord, ProcessUnwind, RingShare,
+        SampleKey, SampleSlot, StackHeader, ThreadSlot, UnwindRow,
     };
 
     // SAFETY: all are repr(C), Copy, made of integers and integer arrays only,
@@ -86,6 +92,8 @@ mod pod {
     unsafe impl aya::Pod for CompilerThread {}
     // SAFETY: as above.
     unsafe impl aya::Pod for CounterSlot {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for AllocatingThread {}
     // SAFETY: as above.
     unsafe impl aya::Pod for AllocationKey {}
     // SAFETY: as above.
@@ -119,6 +127,8 @@ mod tests {
         assert_eq!(size_of::<SampleSlot>(), 8);
         assert_eq!(size_of::<StackHeader>(), 4 * 4 + 8);
         assert_eq!(size_of::<LifecycleRecord>(), 4 * 4 + 2 * 8 + COMM_LEN);
+        assert_eq!(size_of::<AllocatingThread>(), 8 + 6 * 4);
+        assert_eq!(size_of::<BufferState>(), 4 * 8 + 8 + 2 * 4 + 32 * 2);
         assert_eq!(size_of::<AllocationKey>(), 2 * 8);
         assert_eq!(size_of::<AllocationSlot>(), 3 * 8 + 2 * 4);
         assert_eq!(size_of::<JvmAllocation>(), 6 * 4);

@@ -60,7 +60,7 @@ fn chosen(bytes: u64) -> u64 {
     }
     let gap = IO_GAP.get(0).map_or(1, |gap| *gap);
     // SAFETY: helper without arguments.
-    sampled_bytes(bytes, 0, gap, unsafe { bpf_get_prandom_u32() }).unwrap_or(0)
+    sampled_bytes(bytes, gap, unsafe { bpf_get_prandom_u32() }).unwrap_or(0)
 }
 
 #[inline(always)]

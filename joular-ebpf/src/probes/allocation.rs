@@ -12,14 +12,15 @@ use aya_ebpf::{
     programs::ProbeContext,
 };
 use joular_ebpf::abi::{
-    AllocationKey, AllocationSlot, BufferState, FrameWord, JvmAllocation, Loss, MAX_REMEMBERED_BYTES, Place,
-    SampledObject, StackId, ThreadKey, allocated_bytes, object_key, sampled_bytes,
+    AllocatingThread, AllocationKey, AllocationSlot, BufferState, EndCounts, FrameWord, JvmAllocation, Loss,
+    MAX_REMEMBERED_BYTES, Place, SampledObject, SeenIn, SeenObject, StackId, ThreadKey, Told, allocated_bytes,
+    object_key, sampled_bytes,
 };
 
 use crate::{
     maps::{
-        ALLOCATED, ALLOCATING_THREADS, ALLOCATION_GAP, ALLOCATORS, AllocationMap, BUFFERS, COLLECTORS, OBJECT_COUNTS,
-        OBJECTS, add_slot, count_loss, slot,
+        ALLOCATED, ALLOCATING_THREADS, ALLOCATION_GAP, ALLOCATORS, BUFFERS, COLLECTORS, Counts, OBJECT_COUNTS, OBJECTS,
+        add_slot, count_loss, slot,
     },
     task::{Task, bank_now},
     unwind::{self, From},
@@ -28,13 +29,14 @@ use crate::{
 /// `AllocTracer::send_allocation_in_new_tlab(Klass*, HeapWord*, size_t tlab_size, size_t alloc_size, Thread*)`.
 #[uprobe]
 pub fn allocation_in_new_tlab(context: ProbeContext) -> u32 {
-    seen(context.arg(0), context.arg(1), (context.arg(3), context.arg(4)), true)
+    let new_buffer_bytes = context.arg(2).unwrap_or(0);
+    seen((context.arg(0), context.arg(1)), new_buffer_bytes, (context.arg(3), context.arg(4)))
 }
 
 /// `AllocTracer::send_allocation_outside_tlab(Klass*, HeapWord*, size_t alloc_size, Thread*)`.
 #[uprobe]
 pub fn allocation_outside_tlab(context: ProbeContext) -> u32 {
-    seen(context.arg(0), context.arg(1), (context.arg(2), context.arg(3)), false)
+    seen((context.arg(0), context.arg(1)), 0, (context.arg(2), context.arg(3)))
 }
 
 /// `ThreadService::remove_thread(JavaThread*, bool)`: what it says of itself is the last.
@@ -43,65 +45,64 @@ pub fn allocating_thread_ended(context: ProbeContext) -> u32 {
     let task = Task::current();
     if let (Some(jvm), Some(java_thread)) = (ALLOCATORS.get_ptr(task.tgid()), context.arg::<u64>(0)) {
         // SAFETY: a live value of a preallocated map.
-        note(task, allocated(unsafe { &*jvm }, java_thread), 0);
+        note(task, allocated(unsafe { &*jvm }, java_thread), None);
     }
     0
 }
 
 #[inline(always)]
 fn seen(
-    klass: Option<u64>,
-    object: Option<u64>,
-    (object_bytes, java_thread): (Option<u64>, Option<u64>),
-    begins_buffer: bool,
+    (klass, address): (Option<u64>, Option<u64>),
+    new_buffer_bytes: u64,
+    (bytes, java_thread): (Option<u64>, Option<u64>),
 ) -> u32 {
-    let (Some(klass), Some(object)) = (klass, object) else { return 0 };
-    let (Some(object_bytes), Some(java_thread)) = (object_bytes, java_thread) else { return 0 };
+    let (Some(klass), Some(address)) = (klass, address) else { return 0 };
+    let (Some(bytes), Some(java_thread)) = (bytes, java_thread) else { return 0 };
     let task = Task::current();
     let Some(jvm) = ALLOCATORS.get_ptr(task.tgid()) else { return 0 };
     // SAFETY: a live value of a preallocated map.
     let jvm = unsafe { &*jvm };
-    let all = allocated(jvm, java_thread);
-    note(task, all, 1);
-    let buffer_bytes = buffer_bytes(task, jvm, java_thread, (all, object_bytes), begins_buffer);
+    let object = SeenObject { bytes, klass, allocated_bytes: allocated(jvm, java_thread) };
+    let has_buffer = word(java_thread, jvm.tlab_start) != 0;
+    let mut told = Told::default();
+    if !is_known(task, &object, (new_buffer_bytes, has_buffer), &mut told) {
+        // It is taken for one that did not fit into a buffer of the usual size.
+        let usual = word(java_thread, jvm.tlab_desired_size).wrapping_mul(8);
+        told.stands_for_bytes = if usual > bytes { usual } else { bytes };
+    }
+    note(task, object.allocated_bytes, Some(told.ends));
     let gap = ALLOCATION_GAP.get(0).map_or(1, |gap| *gap);
     // SAFETY: helper without arguments.
-    let chance = unsafe { bpf_get_prandom_u32() };
-    if let Some(bytes) = sampled_bytes(object_bytes, buffer_bytes, gap, chance) {
-        let object = if object_bytes <= MAX_REMEMBERED_BYTES { object } else { 0 };
-        sample(task, class(jvm, klass), (object, bytes));
+    let random = unsafe { bpf_get_prandom_u32() };
+    if let Some(stands_for) = sampled_bytes(told.stands_for_bytes, gap, random) {
+        let address = if bytes <= MAX_REMEMBERED_BYTES { address } else { 0 };
+        sample(task, class(jvm, klass), (address, stands_for));
     }
     0
 }
 
-/// What the buffer has or had whose end the object crosses.
-#[inline(always)]
-fn buffer_bytes(
-    task: Task,
-    jvm: &JvmAllocation,
-    java_thread: u64,
-    (all, object_bytes): (u64, u64),
-    begins_buffer: bool,
-) -> u64 {
-    let usual = word(java_thread, jvm.tlab_desired_size).wrapping_mul(8);
-    let thread = ThreadKey::new(task.tid(), task.start_boottime_ns(), Place(0)).0;
-    let Some(state) = BUFFERS.get_ptr_mut(thread) else {
-        let began = if begins_buffer { all.wrapping_sub(object_bytes) } else { all };
-        // Without room the next object is treated like this one.
-        let _ = BUFFERS.insert(thread, BufferState { before: began, outside: 0 }, 0);
-        return usual;
+/// Finds out what an object tells. Returns whether anything is known of its thread's buffer. A function of its own gives its
+/// stack back before the walk: see `probes::sample`. [`SeenIn`] would pass a register that has no value, which the verifier
+/// refuses.
+#[inline(never)]
+fn is_known(task: Task, object: &SeenObject, (new_buffer_bytes, has_buffer): (u64, bool), told: &mut Told) -> bool {
+    let seen_in = match new_buffer_bytes {
+        0 if has_buffer => SeenIn::Outside,
+        0 => SeenIn::NoBuffer,
+        bytes => SeenIn::NewBuffer(bytes),
     };
+    let thread = thread_of(task);
+    let Some(state) = BUFFERS.get_ptr_mut(thread) else {
+        // Without room the next object is treated like this one.
+        let _ = BUFFERS.insert(thread, BufferState::first(object, seen_in), 0);
+        return false;
+    };
+    // SAFETY: helper without arguments.
+    let random = unsafe { bpf_get_prandom_u32() };
     // SAFETY: a live map value. If it was given to another thread just now, that one's next sample stands for too much
     // or too little.
-    let state = unsafe { &mut *state };
-    if begins_buffer {
-        state.begin_buffer(all, object_bytes)
-    } else if word(java_thread, jvm.tlab_start) == 0 {
-        state.end_buffer(all, object_bytes)
-    } else {
-        state.add_outside(object_bytes);
-        usual
-    }
+    *told = unsafe { (*state).see(object, seen_in, random) };
+    true
 }
 
 /// What names a class.
@@ -114,7 +115,7 @@ fn class(jvm: &JvmAllocation, klass: u64) -> FrameWord {
 }
 
 #[inline(always)]
-fn sample(task: Task, class: FrameWord, (object, bytes): (u64, u64)) {
+fn sample(task: Task, class: FrameWord, (address, bytes): (u64, u64)) {
     let tgid = task.tgid();
     // `None`: without a stack a sample says nothing, and the thread's other samples stand for it.
     let introduced = unwind::interruptible(tgid, From::CallerWithLeaf(class), |stack| {
@@ -126,11 +127,14 @@ fn sample(task: Task, class: FrameWord, (object, bytes): (u64, u64)) {
     });
     match introduced {
         Some(Some(stack)) => {
-            add(task, stack, |slot| {
+            let key = AllocationKey { thread: thread_of(task), stack: stack.0 };
+            let add = |slot: &mut AllocationSlot| {
+                slot.tgid = task.tgid();
                 slot.bytes = slot.bytes.wrapping_add(bytes);
-                slot.count = slot.count.wrapping_add(1);
-            });
-            remember(task, object, stack, bytes);
+                slot.samples = slot.samples.wrapping_add(1);
+            };
+            replace(|| ALLOCATED.get(bank_now()), &key, add);
+            remember(task, address, stack, bytes);
         }
         Some(None) => {}
         None => count_loss(Loss::NestedAllocation),
@@ -158,17 +162,29 @@ fn remember(task: Task, address: u64, stack: StackId, bytes: u64) {
             0
         }
     };
-    let thread = ThreadKey::new(task.tid(), task.start_boottime_ns(), Place(0)).0;
-    let _ = OBJECTS.insert(object_key(tgid, number), SampledObject { address, bytes, thread, stack: stack.0 }, 0);
+    let object = SampledObject { address, bytes, thread: thread_of(task), stack: stack.0 };
+    let _ = OBJECTS.insert(object_key(tgid, number), object, 0);
 }
 
-/// Notes all that a thread has allocated until now, and how many of its objects were seen.
+/// Notes all that a thread has allocated until now, and of an object that was seen what it tells of ends of buffers.
 #[inline(always)]
-fn note(task: Task, all: u64, objects: u32) {
-    add(task, StackId::NONE, |slot| {
-        slot.bytes = all;
-        slot.count = slot.count.wrapping_add(objects);
-    });
+fn note(task: Task, all: u64, of_object: Option<EndCounts>) {
+    replace(
+        || ALLOCATING_THREADS.get(bank_now()),
+        &thread_of(task),
+        |thread: &mut AllocatingThread| {
+            (thread.tgid, thread.bytes) = (task.tgid(), all);
+            if let Some(ends) = &of_object {
+                thread.objects = thread.objects.wrapping_add(1);
+                thread.ends.add(ends);
+            }
+        },
+    );
+}
+
+#[inline(always)]
+fn thread_of(task: Task) -> u64 {
+    ThreadKey::new(task.tid(), task.start_boottime_ns(), Place(0)).0
 }
 
 /// All that a thread has allocated until now.
@@ -178,36 +194,32 @@ fn allocated(jvm: &JvmAllocation, java_thread: u64) -> u64 {
     allocated_bytes(word(java_thread, jvm.allocated_bytes), start, top)
 }
 
-/// Changes a record of the running thread. It is replaced whole, and only if it is still there: this program may be put
-/// off while user space drains the bank, and then the place may be another thread's. Who finds the record gone begins a
-/// new one in the bank of that moment. Beside the thread only the end of a collection writes to it, when the thread
-/// stands still.
+/// Changes a record of the running thread in the map of this moment. It is replaced whole, and only if it is still there:
+/// this program may be put off while user space drains the bank, and then the place may be another thread's. Who finds
+/// the record gone begins a new one in the bank of that moment. Beside the thread only the end of a collection writes
+/// to it, when the thread stands still.
 #[inline(always)]
-fn add(task: Task, stack: StackId, change: impl Fn(&mut AllocationSlot)) {
-    let thread = ThreadKey::new(task.tid(), task.start_boottime_ns(), Place(0));
-    let key = AllocationKey { thread: thread.0, stack: stack.0 };
-    if let Some(map) = bank_of(stack)
-        && let Some(known) = slot::<_, AllocationSlot, _>(map, &key)
+fn replace<K: 'static, V: Copy + Default, const WORDS: usize>(
+    map_now: impl Fn() -> Option<&'static Counts<K, WORDS>>,
+    key: &K,
+    change: impl Fn(&mut V),
+) {
+    if let Some(map) = map_now()
+        && let Some(known) = slot::<_, V, _>(map, key)
     {
         // SAFETY: a live value of a preallocated map. If it is another's by now, it is not replaced.
         let mut sum = unsafe { *known };
         change(&mut sum);
-        if add_slot(map, &key, &sum, u64::from(BPF_EXIST)).is_ok() {
+        if add_slot(map, key, &sum, u64::from(BPF_EXIST)).is_ok() {
             return;
         }
     }
-    let mut first = AllocationSlot { tgid: task.tgid(), ..AllocationSlot::default() };
+    let mut first = V::default();
     change(&mut first);
-    let is_added = bank_of(stack).is_some_and(|map| add_slot(map, &key, &first, u64::from(BPF_NOEXIST)).is_ok());
+    let is_added = map_now().is_some_and(|map| add_slot(map, key, &first, u64::from(BPF_NOEXIST)).is_ok());
     if !is_added {
         count_loss(Loss::AllocationMapFull);
     }
-}
-
-/// The map of this moment for a thread's own record, or for its samples.
-#[inline(always)]
-fn bank_of(stack: StackId) -> Option<&'static AllocationMap> {
-    if stack == StackId::NONE { ALLOCATING_THREADS.get(bank_now()) } else { ALLOCATED.get(bank_now()) }
 }
 
 /// A word of the process's memory; 0 if it cannot be read.

@@ -18,7 +18,7 @@ use crate::{
     maps::{ALL_TARGETS, SAMPLES, SamplingTimer, add_slot, count_loss, slot},
     sampling,
     task::{Accounted, At, Task, account},
-    unwind::{self, Interrupted, Unwound},
+    unwind::{self, Interrupted},
 };
 
 /// `local_timer_entry(int vector)`, with interrupts off and before the kernel looks at its timers.

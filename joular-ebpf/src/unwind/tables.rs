@@ -10,8 +10,7 @@ use aya_ebpf::helpers::{
 };
 use joular_ebpf::{
     abi::{
-        CodeMapping, FrameWord, JvmUnwind, Loss, ProcessUnwind, REMEMBERED_ROWS, RememberedRow, StackId, UnwindRow,
-        place_of_row,
+        CodeMapping, JvmUnwind, Loss, ProcessUnwind, REMEMBERED_ROWS, RememberedRow, StackId, UnwindRow, place_of_row,
     },
     walk::{
         BlockWords, End, FrameWords, Memory, Step, Tables, Walk,

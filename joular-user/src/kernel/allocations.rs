@@ -5,10 +5,10 @@ use aya::{
     maps::{Array, HashMap as BpfMap, MapData},
 };
 use joular_data::{
-    events::{AllocationSample, Fate, ThreadAllocation},
+    events::{AllocationSample, BufferEnds, Fate, ThreadAllocation},
     model::units::{Pid, Tid},
 };
-use joular_ebpf::abi::{AllocationKey, AllocationSlot, JvmAllocation, JvmCollections, ThreadKey};
+use joular_ebpf::abi::{AllocatingThread, AllocationKey, AllocationSlot, JvmAllocation, JvmCollections, ThreadKey};
 
 use super::{
     bank_maps::{BankMaps, Capacity},
@@ -26,7 +26,7 @@ const CAPACITY: Capacity = Capacity { first: 1 << 13, most: 1 << 18 };
 /// The maps of the probes' programs.
 pub(super) struct Allocations {
     /// What threads allocated: they have their places, however many samples there are.
-    threads: BankMaps<AllocationKey, AllocationSlot>,
+    threads: BankMaps<u64, AllocatingThread>,
     samples: BankMaps<AllocationKey, AllocationSlot>,
     jvms: BpfMap<MapData, u32, JvmAllocation>,
     collectors: BpfMap<MapData, u32, JvmCollections>,
@@ -69,9 +69,10 @@ impl Allocations {
     /// Takes what was counted in a bank that no program is meant to write to any more.
     pub(super) fn drain(&mut self, bank: u32) -> Result<Drained, KernelError> {
         let mut drained = Drained::default();
-        self.threads.drain(bank, |key, slot| drained.take(key, slot))?;
-        self.samples.drain(bank, |key, slot| drained.take(key, slot))?;
+        self.threads.drain(bank, |key, slot| drained.take_thread(key, slot))?;
+        self.samples.drain(bank, |key, slot| drained.take_samples(key, slot))?;
         drained.threads.sort_unstable_by_key(|thread| (thread.pid, thread.tid, thread.thread_key));
+        drained.ends.sort_unstable_by_key(|ends| (ends.pid, ends.thread_key));
         drained.samples.sort_unstable_by_key(|sample| (sample.pid, sample.thread_key, sample.stack));
         drained.fates.sort_unstable_by_key(|fate| (fate.pid, fate.thread_key, fate.stack));
         Ok(drained)
@@ -83,30 +84,27 @@ impl Allocations {
 pub struct Drained {
     /// All that threads had ever allocated when they were last seen.
     pub threads: Vec<ThreadAllocation>,
+    pub ends: Vec<BufferEnds>,
     pub samples: Vec<AllocationSample>,
     /// What collections showed of samples of this window and of earlier ones.
     pub fates: Vec<Fate>,
 }
 
 impl Drained {
-    fn take(&mut self, key: AllocationKey, slot: AllocationSlot) {
-        let (tid, pid) = (Tid(ThreadKey(key.thread).tid()), Pid(slot.tgid));
-        match key.stack {
-            0 => self.threads.push(ThreadAllocation {
-                tid,
-                pid,
-                thread_key: key.thread,
-                bytes: slot.bytes,
-                objects: slot.count.into(),
-            }),
-            stack => self.take_samples((tid, pid), stack, key.thread, slot),
+    fn take_thread(&mut self, thread_key: u64, AllocatingThread { bytes, tgid, objects, ends }: AllocatingThread) {
+        let (tid, pid) = (Tid(ThreadKey(thread_key).tid()), Pid(tgid));
+        self.threads.push(ThreadAllocation { tid, pid, thread_key, bytes, objects: objects.into() });
+        if ends.seen > 0 {
+            let (seen, foreseen, by_chance) = (ends.seen.into(), ends.foreseen.into(), ends.by_chance);
+            self.ends.push(BufferEnds { pid, thread_key, seen, foreseen, by_chance });
         }
     }
 
-    fn take_samples(&mut self, (tid, pid): (Tid, Pid), stack: u64, thread_key: u64, slot: AllocationSlot) {
-        let AllocationSlot { bytes, count, judged_bytes, survived_bytes, .. } = slot;
-        if count > 0 {
-            self.samples.push(AllocationSample { tid, pid, thread_key, stack, bytes, samples: count.into() });
+    fn take_samples(&mut self, AllocationKey { thread: thread_key, stack }: AllocationKey, slot: AllocationSlot) {
+        let AllocationSlot { bytes, samples, tgid, judged_bytes, survived_bytes } = slot;
+        let (tid, pid) = (Tid(ThreadKey(thread_key).tid()), Pid(tgid));
+        if samples > 0 {
+            self.samples.push(AllocationSample { tid, pid, thread_key, stack, bytes, samples: samples.into() });
         }
         if judged_bytes > 0 {
             self.fates.push(Fate { tid, pid, thread_key, stack, judged_bytes, survived_bytes });

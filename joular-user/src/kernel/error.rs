@@ -159,7 +159,10 @@ impl KernelError {
     }
 }
 
-/// The chain of causes in one line. A verifier's log has thousands of lines, and only the last few
+/// What a verifier's log ends with, after the reason.
+const STATISTICS: [&str; 3] = ["verification time ", "stack depth ", "processed "];
+
+/// The chain of causes in one line. A verifier's log has thousands of lines, and only the last few before its statistics
 /// say why.
 fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     const LAST_LINES: usize = 3;
@@ -167,7 +170,8 @@ fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut next = Some(error);
     while let Some(error) = next {
         let text = error.to_string();
-        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let says_why = |line: &&str| !line.is_empty() && !STATISTICS.iter().any(|start| line.starts_with(start));
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(says_why).collect();
         let part = match lines.as_slice() {
             [first, middle @ .., _] if middle.len() >= LAST_LINES => {
                 let first: String = first.chars().take(160).collect();
@@ -196,6 +200,9 @@ mod tests {
         let text = causes(&io::Error::other(format!("BPF_PROG_LOAD failed. {log}BPF program is too large")));
         assert!(text.starts_with("BPF_PROG_LOAD failed.") && text.ends_with("BPF program is too large"), "{text}");
         assert!(text.len() < 300, "{text}");
+        let statistics = "verification time 4729 usec\nstack depth 160+0\nprocessed 218 insns (limit 1000000)";
+        let text = causes(&io::Error::other(format!("BPF_PROG_LOAD failed. {log}R1 is not a pointer\n{statistics}")));
+        assert!(text.ends_with("R1 is not a pointer"), "{text}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Tests of `--json`.
 
 use joular_data::{
-    attribution::allocated::{AllocationRow, SampledBy},
+    attribution::allocated::AllocationRow,
     fixture::{self, BUSY, Load, SMALL},
 };
 use serde_json::Value;
@@ -37,8 +37,8 @@ fn bytes_of_windows_and_their_processes_sum_to_the_summary() {
     let mut stacks = StackTable::default();
     for index in 0..3 {
         let mut report = fixture::window(SMALL, &mut stacks, index);
-        let (branch, bytes, by) = (report.branches[0].branch, 1000 + index, SampledBy::Allocation);
-        let allocated = |thread| AllocationRow { thread, branch, class: None, bytes, samples: 1, by };
+        let (branch, bytes) = (report.branches[0].branch, 1000 + index);
+        let allocated = |thread| AllocationRow::new(thread, branch, bytes, 1);
         report.allocations = (0..report.threads.len()).map(allocated).collect();
         output.window(&report, &stacks).unwrap();
     }

@@ -219,7 +219,7 @@ mod tests {
 
     use joular_data::{
         attribution::{
-            allocated::{AllocationRow, SampledBy},
+            allocated::AllocationRow,
             counts::{CountRow, Counts},
             work::Claimant,
         },
@@ -264,8 +264,7 @@ mod tests {
         report.domains.clear();
         report.counts = Some(counts);
         let branch = report.branches[0].branch;
-        let (bytes, by) = (2_500_000, SampledBy::Allocation);
-        report.allocations = vec![AllocationRow { thread: 0, branch, class: None, bytes, samples: 0, by }];
+        report.allocations = vec![AllocationRow::new(0, branch, 2_500_000, 0)];
         totals.window(&report, &stacks);
         let expected = [
             "\nBytes and counts of the targets' threads\n",

@@ -1,6 +1,7 @@
 //! Contains tests that measure the machine, or have all of it busy: its CPU time, its idle time,
 //! what the profiler costs. Another test beside them would change what they measure.
 
+pub mod allocation_cycles;
 mod allocations;
 mod calibrate;
 mod collections;

@@ -3,12 +3,14 @@
 
 mod figure;
 mod forks;
+pub mod gap_load;
 mod idle;
 mod machine;
 mod own_time;
 mod programs;
 mod reports;
 mod resources;
+mod samples;
 mod servers;
 mod slowdown;
 mod stacks;
@@ -31,6 +33,7 @@ enum Part {
     Resources,
     Servers,
     Programs,
+    Samples,
     Stacks,
     Reports,
 }
@@ -73,6 +76,7 @@ pub fn run(options: &Options) -> Result<()> {
             Part::Resources => resources::measure()?,
             Part::Servers => servers::measure()?,
             Part::Programs => programs::measure()?,
+            Part::Samples => samples::measure()?,
             Part::Stacks => stacks::measure()?,
             Part::Reports => reports::measure(&paths::joular_bpf())?,
         });

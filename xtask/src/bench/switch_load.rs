@@ -26,7 +26,7 @@ pub fn run(seconds: u64) -> Result<()> {
     Ok(())
 }
 
-fn pin(cpu: usize) -> Result<()> {
+pub(super) fn pin(cpu: usize) -> Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu);
     Ok(sched_setaffinity(None, &set)?)

@@ -17,6 +17,8 @@ use super::{
 };
 use crate::{
     events::{SampleKind, WindowAllocations},
+    model::units::MicroJoules,
+    sampling::Sampled,
     stacks::{BranchIndex, FrameId},
 };
 
@@ -34,6 +36,44 @@ pub struct AllocationRow {
     pub samples: u64,
     /// Which of the two.
     pub by: SampledBy,
+    /// For how many bytes a sample stands that is independent of others, where that is not what samples stand for.
+    pub bytes_per_sample: Option<u64>,
+}
+
+#[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
+impl AllocationRow {
+    /// Of objects of an unknown class.
+    pub const fn new(thread: usize, branch: BranchIndex, bytes: u64, samples: u64) -> Self {
+        Self { thread, branch, class: None, bytes, samples, by: SampledBy::Allocation, bytes_per_sample: None }
+    }
+
+    /// Takes for how many bytes more each sample stands, if its thread allocates in step with its buffers.
+    pub(super) fn keep_step(&mut self, more_bytes: Option<f64>) {
+        let Some(more_bytes) = more_bytes.filter(|_| self.samples > 0 && self.by == SampledBy::Allocation) else {
+            return;
+        };
+        self.by = SampledBy::AllocationInStep;
+        self.bytes_per_sample = Some(whole(self.bytes as f64 / self.samples as f64 + more_bytes));
+    }
+
+    /// What samples tell of the bytes.
+    pub fn sampled(&self) -> Sampled {
+        sampled(self.bytes, self.samples, self.bytes_per_sample)
+    }
+}
+
+/// What samples tell of bytes; `bytes_per_sample` as in [`AllocationRow`].
+#[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
+pub fn sampled(bytes: u64, samples: u64, bytes_per_sample: Option<u64>) -> Sampled {
+    match bytes_per_sample {
+        Some(per_sample) if samples > 0 => Sampled::standing_for(MicroJoules(bytes), samples, per_sample as f64),
+        _ => Sampled::of(MicroJoules(bytes), samples),
+    }
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and is an estimate")]
+fn whole(bytes: f64) -> u64 {
+    bytes.round() as u64
 }
 
 /// What shows where a thread allocated.
@@ -42,17 +82,20 @@ pub enum SampledBy {
     /// Objects that were sampled.
     #[default]
     Allocation,
+    /// Objects that were sampled of a thread that allocates in step with its buffers: see [`super::in_step`].
+    AllocationInStep,
     /// Samples of CPU time.
     CpuTime,
 }
 
 impl SampledBy {
-    pub const ALL: [Self; 2] = [Self::Allocation, Self::CpuTime];
+    pub const ALL: [Self; 3] = [Self::Allocation, Self::AllocationInStep, Self::CpuTime];
 
     /// The name in a data set.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Allocation => "allocation",
+            Self::AllocationInStep => "allocation-in-step",
             Self::CpuTime => "cpu-time",
         }
     }
@@ -89,16 +132,13 @@ pub(super) fn rows(
     let mut rows = Vec::new();
     for (thread, (bytes, by)) in threads {
         let places = match by {
-            SampledBy::Allocation => samples.remove(&thread),
+            SampledBy::Allocation | SampledBy::AllocationInStep => samples.remove(&thread),
             SampledBy::CpuTime => by_cpu_time(thread, branches, paths),
         };
         rows.extend(divided(bytes, places, (unseen, None)).map(|((branch, class), bytes, samples)| AllocationRow {
-            thread,
-            branch,
             class,
-            bytes,
-            samples,
             by,
+            ..AllocationRow::new(thread, branch, bytes, samples)
         }));
     }
     rows

@@ -6,11 +6,12 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::{
-    allocated,
+    allocated::{self, AllocationRow},
     attributor::Attributor,
     branches::{self, BranchSamples, branch_rows},
     collector::{self, Ledgers},
     counts::Counts,
+    in_step::InStep,
     long_names::LongNames,
     measured::Measured,
     moved::Moved,
@@ -21,7 +22,7 @@ use super::{
 };
 use crate::{
     events::{
-        Event, LossCount, Mark, ProcessInfo, RawStack, Runtime, ThreadTime, Window, WindowAllocations,
+        BufferEnds, Event, LossCount, Mark, ProcessInfo, RawStack, Runtime, ThreadTime, Window, WindowAllocations,
         WindowCollections, WindowContext, WindowCounters, WindowIo,
     },
     model::units::Pid,
@@ -47,11 +48,14 @@ pub struct Engine {
     /// Of the coming window.
     allocations: Option<Box<WindowAllocations>>,
     /// Of the coming window.
+    buffer_ends: Vec<BufferEnds>,
+    /// Of the coming window.
     collections: Option<Box<WindowCollections>>,
     /// Of the coming window.
     io: Option<Box<WindowIo>>,
     /// JVMs whose allocations cannot be sampled.
     unsampled: HashSet<ProcessKey>,
+    in_step: InStep,
     ledgers: Ledgers,
     long_names: LongNames,
     attributor: Attributor,
@@ -102,6 +106,7 @@ impl Engine {
                 }
             }
             Event::LongName(long) => self.long_names.learn(long),
+            Event::BufferEnds(ends) => self.buffer_ends.clone_from(ends),
             Event::Mark(_) | Event::RunEnded(_) => {}
         }
         None
@@ -125,6 +130,7 @@ impl Engine {
     fn forget_process(&mut self, key: ProcessKey) {
         self.processes.remove(&key);
         self.unsampled.remove(&key);
+        self.in_step.forget(key);
         self.ledgers.forget(key);
         self.paths.forget_process(key);
     }
@@ -142,10 +148,7 @@ impl Engine {
         let mut join = ThreadJoin::of(window, &self.processes, self.profiler_pid, |time| self.long_names.of(time));
         self.long_names.end_window();
         let branches = self.branches(window, &join);
-        let allocations = self.allocations.take();
-        let is_unsampled = |process: ProcessKey| self.unsampled.contains(&process);
-        let allocations = allocations
-            .map_or_else(Vec::new, |window| allocated::rows(&window, &join, &branches, is_unsampled, &mut self.paths));
+        let allocations = self.allocations(&join, &branches);
         let collected = self.collections.take().unwrap_or_default();
         let collections = collector::rows(&collected, window, &join.processes);
         let length_ns = window.length_ns();
@@ -183,6 +186,17 @@ impl Engine {
             moved,
             losses: window.losses.iter().filter(|loss| !is_of_times(loss)).cloned().collect(),
         }
+    }
+
+    fn allocations(&mut self, join: &ThreadJoin, branches: &[BranchRow]) -> Vec<AllocationRow> {
+        let ends = std::mem::take(&mut self.buffer_ends);
+        let Some(window) = self.allocations.take() else { return Vec::new() };
+        let is_unsampled = |process: ProcessKey| self.unsampled.contains(&process);
+        let mut rows = allocated::rows(&window, join, branches, is_unsampled, &mut self.paths);
+        let position = |thread_key: u64| join.position_of_key(thread_key);
+        let more = self.in_step.window(&window.threads, &ends, position);
+        rows.iter_mut().for_each(|row| row.keep_step(more.get(&row.thread).copied()));
+        rows
     }
 
     fn branches(&mut self, window: &Window, join: &ThreadJoin) -> Vec<BranchRow> {

@@ -12,7 +12,8 @@
 //!    what the paths moved ([`by_bytes`]).
 //!    Paths are summed to methods ([`methods`]), to what JVMs did ([`jvms`]) and
 //!    to how good the stacks are ([`quality`]). What garbage collectors used is charged to paths that
-//!    allocated, beside all that ([`collector`]).
+//!    allocated, beside all that ([`collector`]). Of threads that allocate in step with their buffers, samples tell
+//!    less ([`in_step`]).
 //!
 //! Windows in which no sample hit a thread keep their energy apart. Whoever sums windows may share it
 //! out by samples of other windows ([`inference`]).
@@ -39,6 +40,7 @@ mod engine;
 #[cfg(test)]
 mod engine_tests;
 mod idle;
+mod in_step;
 pub mod inference;
 pub mod jvms;
 #[cfg(test)]

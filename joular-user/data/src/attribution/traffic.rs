@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::{
         attribution::{
-            allocated::{AllocationRow, SampledBy},
+            allocated::AllocationRow,
             counts::{CountRow, Counts},
             work::{ClaimedSlice, Place, Slice},
         },
@@ -120,14 +120,7 @@ mod tests {
 
     #[test]
     fn threads_share_their_claims_by_what_they_allocated_and_the_others_keep_theirs() {
-        let row = |thread, bytes| AllocationRow {
-            thread,
-            branch: BranchIndex(0),
-            class: None,
-            bytes,
-            samples: 1,
-            by: SampledBy::Allocation,
-        };
+        let row = |thread, bytes| AllocationRow::new(thread, BranchIndex(0), bytes, 1);
         let work = WindowWork { allocations: vec![row(0, 300), row(0, 100), row(1, 100)], ..work() };
         // Of the first thread's 400 bytes a quarter is socket 0's.
         assert_eq!(by_allocation(by_time([100, 0], 70), &memory(0), &work), by_time([100, 0], 70));

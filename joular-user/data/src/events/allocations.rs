@@ -38,3 +38,15 @@ pub struct AllocationSample {
     pub bytes: u64,
     pub samples: u64,
 }
+
+/// Ends of one thread's allocation buffers in a window, and how many fell where the thread's earlier ends let foresee:
+/// see `abi::ends`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BufferEnds {
+    pub pid: Pid,
+    pub thread_key: u64,
+    pub seen: u64,
+    pub foreseen: u64,
+    /// How many would have been by chance, in parts of `abi::CERTAIN`.
+    pub by_chance: u64,
+}

@@ -5,7 +5,8 @@ use joular_ebpf::abi::{Comm, SampleKind, StackId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use super::{
-    LongName, Mark, Service, WindowAllocations, WindowCollections, WindowContext, WindowCounters, WindowIo, Workload,
+    BufferEnds, LongName, Mark, Service, WindowAllocations, WindowCollections, WindowContext, WindowCounters, WindowIo,
+    Workload,
 };
 use crate::model::{
     domain::{Domain, Reading},
@@ -55,6 +56,8 @@ pub enum Event {
     AllocationsUnsampled { pid: Pid, start_boottime_ns: u64 },
     /// A thread has a longer name than the kernel keeps.
     LongName(Box<LongName>),
+    /// Where buffers of threads ended in the coming window, by process and thread. Comes before what was allocated.
+    BufferEnds(Vec<BufferEnds>),
 }
 
 /// What does not change during a run.

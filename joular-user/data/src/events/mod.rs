@@ -21,7 +21,7 @@ mod redacted;
 mod service;
 mod workload;
 
-pub use allocations::{AllocationSample, ThreadAllocation, WindowAllocations};
+pub use allocations::{AllocationSample, BufferEnds, ThreadAllocation, WindowAllocations};
 pub use collections::{Collection, Fate, WindowCollections};
 pub use context::WindowContext;
 pub use counters::{ThreadCounts, WindowCounters};

@@ -41,10 +41,9 @@ impl Reading {
             Some(known) => known,
             None => self.classes.insert_full(name.to_owned()).0,
         });
-        let by = if part.by_cpu_time { SampledBy::CpuTime } else { SampledBy::Allocation };
         let is_told = part.measure == Measure::Allocated && part.sampled.samples > 0;
         let number = row.window_start.0.div_euclid(self.length_us);
-        let key = (number, row.thread, row.path, part.measure, class, is_told.then_some(by));
+        let key = (number, row.thread, row.path, part.measure, class, is_told.then_some(part.sampled_by));
         self.sums.entry(key).or_default().add(part.amount, &part.sampled);
     }
 

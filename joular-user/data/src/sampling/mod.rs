@@ -40,6 +40,11 @@ impl Sampled {
         Self { energy, samples, squares: real(energy.0) * real(energy.0) / real(samples) }
     }
 
+    /// Samples that stand for `per_sample` each where they are independent of others, and for this energy together.
+    pub const fn standing_for(energy: MicroJoules, samples: u64, per_sample: f64) -> Self {
+        Self { energy, samples, squares: real(energy.0) * per_sample }
+    }
+
     pub fn plus(&mut self, other: &Self) {
         self.energy = self.energy.saturating_add(other.energy);
         self.samples = self.samples.saturating_add(other.samples);

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::{
         attribution::{
-            allocated::{AllocationRow, SampledBy},
+            allocated::AllocationRow,
             counts::{CountRow, Counts},
             moved::{Moved, MovedRow},
             window_report::{Category, ProcessRef, ThreadRow},
@@ -165,14 +165,7 @@ mod tests {
     #[test]
     fn bytes_are_of_the_process_whose_threads_allocated_and_moved_them() {
         let branch = StackTable::default().branch_index(&[], Default::default());
-        let allocation = |(thread, bytes)| AllocationRow {
-            thread,
-            branch,
-            class: None,
-            bytes,
-            samples: 1,
-            by: SampledBy::Allocation,
-        };
+        let allocation = |(thread, bytes)| AllocationRow::new(thread, branch, bytes, 1);
         let moved = |(claimant, sent)| {
             let mut row = MovedRow { claimant, branch: None, bytes: Default::default(), samples: 0 };
             row.bytes[IoKind::Sent as usize] = sent;

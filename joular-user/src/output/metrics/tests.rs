@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use joular_data::{
     attribution::{
-        allocated::{AllocationRow, SampledBy},
+        allocated::AllocationRow,
         window_report::{Category, ProcessRef, ThreadRow, WindowReport},
     },
     events::Runtime,
@@ -74,14 +74,7 @@ fn sum(series: &BTreeMap<String, u128>, name: &str) -> u128 {
 /// With bytes that each thread allocated.
 fn allocating(mut report: WindowReport) -> WindowReport {
     let branch = report.branches[0].branch;
-    let allocated = |thread: usize| AllocationRow {
-        thread,
-        branch,
-        class: None,
-        bytes: 1000 + thread as u64,
-        samples: 1,
-        by: SampledBy::Allocation,
-    };
+    let allocated = |thread: usize| AllocationRow::new(thread, branch, 1000 + thread as u64, 1);
     report.allocations = (0..report.threads.len()).map(allocated).collect();
     report
 }

@@ -167,6 +167,9 @@ impl Run<'_> {
             self.see_allocations(process)?;
         }
         let fates = drained.fates.clone();
+        if !drained.ends.is_empty() {
+            self.consumer.take(&Event::BufferEnds(drained.ends.clone()))?;
+        }
         let allocations = self.allocated(drained, times, end.since(self.start))?;
         self.consumer.take(&Event::Allocations(Box::new(allocations)))?;
         let Told { collections, lost, greedy } = self.collections.until(end);

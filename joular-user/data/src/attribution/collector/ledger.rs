@@ -218,7 +218,7 @@ fn after(window_bytes: u64, end_ns: u64, window_ns: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::{
-        attribution::{allocated::SampledBy, window_report::ProcessRef},
+        attribution::window_report::ProcessRef,
         model::{
             frame::{Frame, FrameKind},
             quality::PathQuality,
@@ -248,7 +248,7 @@ mod tests {
     }
 
     fn allocated(thread: usize, branch: BranchIndex, bytes: u64) -> AllocationRow {
-        AllocationRow { thread, branch, class: None, bytes, samples: 1, by: SampledBy::Allocation }
+        AllocationRow::new(thread, branch, bytes, 1)
     }
 
     fn collection(collector: &str, since_start_ns: i64, duration_ns: Option<u64>) -> CollectionRow {

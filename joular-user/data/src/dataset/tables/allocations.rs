@@ -22,9 +22,16 @@ pub(crate) const SAMPLES: Column<kind::Int> =
 pub(crate) const SAMPLED_BY: Column<kind::Name> = Column::new(
     "sampled_by",
     "joular-bpf",
-    "samples are objects (allocation), or of CPU time (cpu-time) in a JVM where allocations cannot be sampled",
+    "what samples are of: objects (allocation), those of a thread in step (allocation-in-step) or CPU time (cpu-time)",
 )
 .null("there is no sample");
+pub(crate) const BYTES_PER_SAMPLE: Column<kind::Int> = Column::new(
+    "bytes_per_sample",
+    "joular-bpf",
+    "for how many bytes an independent sample of a thread in step stands",
+)
+.unit("bytes/sample")
+.null("allocated_bytes / samples");
 
 pub struct Allocations;
 
@@ -36,6 +43,7 @@ pub struct AllocationRecord<'a> {
     pub bytes: u64,
     pub samples: u64,
     pub by: SampledBy,
+    pub bytes_per_sample: Option<u64>,
 }
 
 impl InWindow for Allocations {
@@ -73,5 +81,6 @@ fn allocation_columns() -> Vec<ColumnOf<Allocations>> {
         ALLOCATED_BYTES.of::<Allocations>(|r| int(r.bytes)),
         SAMPLES.of::<Allocations>(|r| int(r.samples)),
         SAMPLED_BY.of::<Allocations>(|r| (r.samples > 0).then(|| r.by.name().into())),
+        BYTES_PER_SAMPLE.of::<Allocations>(|r| r.bytes_per_sample.and_then(int)),
     ]
 }

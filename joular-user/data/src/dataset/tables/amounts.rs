@@ -90,7 +90,7 @@ pub(crate) fn milli_per_sample(amount: u64, sampled: &Sampled) -> Option<u64> {
 #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
 pub(crate) fn sampled(amount: u64, samples: u64, milli_per_sample: Option<u64>) -> Sampled {
     let Some(per_sample) = milli_per_sample else { return Sampled::default() };
-    Sampled { energy: MicroJoules(amount), samples, squares: amount as f64 * per_sample as f64 / 1000.0 }
+    Sampled::standing_for(MicroJoules(amount), samples, per_sample as f64 / 1000.0)
 }
 
 #[cfg(test)]

@@ -282,6 +282,7 @@ impl Rows {
                 bytes: row.bytes,
                 samples: row.samples,
                 by: row.by,
+                bytes_per_sample: row.bytes_per_sample,
             })
         };
         let mut records: Vec<_> = report.allocations.iter().filter_map(record).collect();

@@ -54,6 +54,7 @@ pub(super) fn check(event: &Event) -> Result<(), String> {
         Event::Collections(window) => collected(window),
         Event::Io(io) => moved(io),
         Event::LongName(long) => name(long.name.raw()),
+        Event::BufferEnds(ends) => at_most(ends.len(), MAX_THREADS, "threads that allocated"),
         // Eight bytes each, no more than the event itself.
         Event::ProcessEnded { .. } | Event::StacksForgotten(_) | Event::AllocationsUnsampled { .. } => Ok(()),
     }

@@ -3,10 +3,13 @@
 use serde::Serialize;
 
 use super::strings::Strings;
-use crate::report::{
-    measure::Measure,
-    profile::Profile,
-    ranking::{By, Figure, MeasureTable, Sort, TableOf, by_measure::MeasureRow, rows::Cut, selected::by_cpu_time},
+use crate::{
+    attribution::allocated::SampledBy,
+    report::{
+        measure::Measure,
+        profile::Profile,
+        ranking::{By, Figure, MeasureTable, Sort, TableOf, by_measure::MeasureRow, rows::Cut},
+    },
 };
 
 /// Classes and methods with a row of their own: more than anyone looks through.
@@ -17,6 +20,7 @@ pub(super) struct Allocations {
     bytes: u64,
     samples: u64,
     by_cpu_time_bytes: u64,
+    in_step_bytes: u64,
     classes: Vec<Row>,
     methods: Vec<Row>,
 }
@@ -62,7 +66,8 @@ impl Allocations {
         measured.has(of).then(|| Self {
             bytes: measured.amount(of),
             samples: measured.samples(of),
-            by_cpu_time_bytes: by_cpu_time(profile),
+            by_cpu_time_bytes: measured.allocated_by(SampledBy::CpuTime),
+            in_step_bytes: measured.allocated_by(SampledBy::AllocationInStep),
             classes: rows(By::ClassAllocated),
             methods: rows(By::Method),
         })

@@ -2,6 +2,7 @@
 
 use super::{Fact, Profile, ThreadPath};
 use crate::{
+    attribution::allocated::SampledBy,
     model::{measure::Measure, target_text::TargetText, way::Way},
     sampling::Sampled,
 };
@@ -9,7 +10,7 @@ use crate::{
 impl Fact {
     pub fn of_energy(entry: &ThreadPath) -> Self {
         let ThreadPath { thread, path, energy, .. } = *entry;
-        Self { thread, path, class: None, by_cpu_time: false, amount: energy.0, sampled: entry.sampled() }
+        Self { thread, path, class: None, sampled_by: SampledBy::default(), amount: energy.0, sampled: entry.sampled() }
     }
 }
 

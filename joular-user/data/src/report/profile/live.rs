@@ -15,7 +15,6 @@ use super::{
 };
 use crate::{
     attribution::{
-        allocated::SampledBy,
         counts::Counts,
         window_report::{BranchRow, ProcessRef, ThreadRow, WindowReport},
         work::Claimant,
@@ -27,7 +26,6 @@ use crate::{
         measure::Measure,
         units::{MicroJoules, Pid, UnixMicros},
     },
-    sampling::Sampled,
     stacks::{BranchIndex, FrameId, StackTable},
 };
 
@@ -109,9 +107,8 @@ impl LiveProfile {
             let Some(Some(thread)) = threads.get(row.thread) else { continue };
             let path = self.since.path(row.branch, stacks);
             let class = row.class.map(|class| stacks.frame(class).name.raw());
-            let by_cpu_time = row.by == SampledBy::CpuTime;
-            let sampled = Sampled::of(MicroJoules(row.bytes), row.samples);
-            let part = Part { measure: Measure::Allocated, class, by_cpu_time, amount: row.bytes, sampled };
+            let (sampled_by, sampled) = (row.by, row.sampled());
+            let part = Part { measure: Measure::Allocated, class, sampled_by, amount: row.bytes, sampled };
             self.since.measured.add((*thread, path), &part);
         }
         for row in report.moved.iter().flat_map(|moved| &moved.rows) {
@@ -282,7 +279,7 @@ mod tests {
     use super::*;
     use crate::{
         attribution::{
-            allocated::AllocationRow,
+            allocated::{AllocationRow, SampledBy},
             counts::CountRow,
             moved::{Moved, MovedRow},
         },
@@ -330,19 +327,18 @@ mod tests {
         for (bytes, by) in [([70, 30], SampledBy::Allocation), ([5, 6], SampledBy::CpuTime)] {
             let mut report = fixture::window(SMALL, &mut stacks, 0);
             let branch = report.branches[0].branch;
-            let row = |class, bytes| AllocationRow { thread: 1, branch, class, bytes, samples: 2, by };
+            let row = |class, bytes| AllocationRow { class, by, ..AllocationRow::new(1, branch, bytes, 2) };
             report.allocations = vec![row(Some(node), bytes[0]), row(None, bytes[1])];
             (0..2).for_each(|_| live.window(&report, &stacks));
             let profile = live.take().unwrap();
             let of = |fact: &Fact| {
                 let class = profile.class_of(fact).map(|class| class.raw().to_owned());
                 let frames = profile.catalog.paths.frames_of(fact.path).len();
-                (class, fact.amount, fact.sampled.samples, fact.by_cpu_time, frames == stacks.branch(branch).len())
+                (class, fact.amount, fact.sampled.samples, fact.sampled_by, frames == stacks.branch(branch).len())
             };
             let found: Vec<_> = profile.measured.facts(Measure::Allocated).iter().map(of).collect();
-            let by_cpu_time = by == SampledBy::CpuTime;
             let expected = [(None, 2 * bytes[1]), (Some("Node".to_owned()), 2 * bytes[0])];
-            assert_eq!(found, expected.map(|(class, bytes)| (class, bytes, 4, by_cpu_time, true)));
+            assert_eq!(found, expected.map(|(class, bytes)| (class, bytes, 4, by, true)));
         }
     }
 

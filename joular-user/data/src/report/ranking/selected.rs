@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::beside::{per_joule, scaled};
 use crate::{
+    attribution::allocated::SampledBy,
     dataset::tables::io::bytes_of,
     model::counter::Counter,
     report::{
@@ -35,21 +36,17 @@ fn allocated(profile: &Profile) -> Option<String> {
     let megabytes = |bytes: u64| scaled(bytes, Unit::Bytes);
     let (time, all) = (seconds(profile.overview.duration_ns), megabytes(measured.amount(of)));
     let rate = if time > 0.0 { all / time } else { 0.0 };
-    let by_cpu_time = match by_cpu_time(profile) {
-        0 => String::new(),
-        bytes => format!(
-            "; of {:.3} MB the place is inferred from samples of CPU time, and the class is unknown",
-            megabytes(bytes)
-        ),
-    };
-    let samples = measured.samples(of);
-    measured.has(of).then(|| format!("allocated {all:.3} MB, {rate:.3} MB/s, by {samples} samples{by_cpu_time}"))
-}
-
-/// Allocated bytes whose place is known from samples of CPU time.
-pub(in crate::report) fn by_cpu_time(profile: &Profile) -> u64 {
-    let facts = profile.measured.facts(Measure::Allocated).iter().filter(|fact| fact.by_cpu_time);
-    facts.fold(0, |sum, fact| sum.saturating_add(fact.amount))
+    let mut line = format!("allocated {all:.3} MB, {rate:.3} MB/s, by {} samples", measured.samples(of));
+    for (by, what) in [
+        (SampledBy::AllocationInStep, "threads allocated in step with their buffers, so intervals are wide"),
+        (SampledBy::CpuTime, "the place is inferred from samples of CPU time, and the class is unknown"),
+    ] {
+        let bytes = measured.allocated_by(by);
+        if bytes > 0 {
+            line.push_str(&format!("; of {:.3} MB {what}", megabytes(bytes)));
+        }
+    }
+    measured.has(of).then_some(line)
 }
 
 fn moved(profile: &Profile) -> Option<String> {
@@ -106,7 +103,8 @@ pub fn allocated_json(profile: &Profile) -> Option<Value> {
         json!({
             "bytes": measured.amount(of),
             "samples": measured.samples(of),
-            "by_cpu_time_bytes": by_cpu_time(profile),
+            "by_cpu_time_bytes": measured.allocated_by(SampledBy::CpuTime),
+            "in_step_bytes": measured.allocated_by(SampledBy::AllocationInStep),
         })
     })
 }

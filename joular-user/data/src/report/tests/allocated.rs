@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::inference::{did, write};
 use crate::{
+    attribution::allocated::SampledBy,
     dataset::{DataSetError, OutputDirectory, ParquetOutput, fixture},
-    events::Event,
+    events::{BufferEnds, Event},
     model::{
         policy::Policy,
         units::{MicroJoules, Pid},
@@ -255,7 +256,7 @@ fn where_samples_of_cpu_time_tell_of_allocations_it_is_said_and_has_their_error(
     assert!(profile.measured.classes.is_empty());
     let facts = profile.measured.facts(Measure::Allocated);
     let told: u64 = facts.iter().filter(|fact| fact.sampled.samples > 0).map(|fact| fact.amount).sum();
-    assert!(facts.iter().all(|fact| fact.by_cpu_time == (fact.sampled.samples > 0)));
+    assert!(facts.iter().all(|fact| (fact.sampled_by == SampledBy::CpuTime) == (fact.sampled.samples > 0)));
     let by_method = [BY_METHOD];
     let json: Value =
         serde_json::from_str(&written(root.path(), Filter::default(), &by_method, Format::Json).unwrap()).unwrap();
@@ -265,4 +266,43 @@ fn where_samples_of_cpu_time_tell_of_allocations_it_is_said_and_has_their_error(
     assert!(method["self_low_bytes"].as_u64() < method["self_high_bytes"].as_u64(), "{method}");
     let text = written(root.path(), Filter::default(), &by_method, Format::Text).unwrap();
     assert!(text.contains(" MB the place is inferred from samples of CPU time, and the class is unknown"), "{text}");
+}
+
+/// A thread of which all ends of buffers were foreseen; an event of the run makes room for that.
+#[test]
+fn where_a_thread_allocates_in_step_with_its_buffers_it_is_said_and_intervals_are_wide() {
+    let root = tempfile::tempdir().unwrap();
+    let allocations = fixture::events(Policy::default()).into_iter().find_map(|event| match event {
+        Event::Allocations(allocations) => Some(allocations),
+        _ => None,
+    });
+    let thread_key = allocations.unwrap().samples[0].thread_key;
+    let is_known = Cell::new(false);
+    let output = ParquetOutput::new(OutputDirectory::create(root.path(), None).unwrap(), fixture::FLUSH_NS);
+    fixture::play_changed(output, Policy::default(), |event| {
+        if matches!(event, Event::Context(_)) && !is_known.replace(true) {
+            let ends = BufferEnds { pid: Pid(1), thread_key, seen: 100, foreseen: 100, by_chance: 0 };
+            *event = Event::BufferEnds(vec![ends]);
+        }
+    });
+    let profile = Profile::read(root.path(), &Filter::default(), None).unwrap();
+    assert_eq!(of_profile(&profile), fixture::allocated_by_thread());
+    let in_step: Vec<_> = profile
+        .measured
+        .facts(Measure::Allocated)
+        .iter()
+        .filter(|fact| fact.sampled_by == SampledBy::AllocationInStep)
+        .collect();
+    assert!(!in_step.is_empty() && in_step.iter().all(|fact| fact.thread == in_step[0].thread), "{in_step:?}");
+    // All of it together is worth a tenth of a sample: it is the run's only thread in step.
+    let (bytes, squares) =
+        in_step.iter().fold((0.0, 0.0), |sum, fact| (sum.0 + fact.amount as f64, sum.1 + fact.sampled.squares));
+    let worth = bytes * bytes / squares;
+    assert!((0.05..0.2).contains(&worth), "{worth}");
+    let told: u64 = in_step.iter().map(|fact| fact.amount).sum();
+    let json: Value =
+        serde_json::from_str(&written(root.path(), Filter::default(), &[BY_METHOD], Format::Json).unwrap()).unwrap();
+    assert_eq!(json["allocated"]["in_step_bytes"], told);
+    let text = written(root.path(), Filter::default(), &[BY_METHOD], Format::Text).unwrap();
+    assert!(text.contains(" MB threads allocated in step with their buffers, so intervals are wide"), "{text}");
 }

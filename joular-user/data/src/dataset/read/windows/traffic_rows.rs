@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     attribution::{
-        allocated::{AllocationRow, SampledBy},
+        allocated::AllocationRow,
         counts::{CountRow, Counts},
         work::Claimant,
     },
@@ -65,7 +65,7 @@ pub(crate) fn misses(columns: &Columns<'_>, rows: &mut Grouped<MissesRead>) -> R
 }
 
 impl RowsOf {
-    /// Without classes, by which nothing is divided.
+    /// Without classes and what showed where, by which nothing is divided.
     pub(super) fn allocations(
         &self,
         positions: &HashMap<ThreadId, usize>,
@@ -74,9 +74,7 @@ impl RowsOf {
         let row = |read: &AllocatedRead| {
             let branch = stacks.get(read.stack_id).ok_or_else(|| format!("stack {} has no row", read.stack_id))?;
             let AllocatedRead { thread, bytes, samples, .. } = *read;
-            // Nor what showed where.
-            let by = SampledBy::default();
-            Ok(AllocationRow { thread: place(positions, &thread)?, branch, class: None, bytes, samples, by })
+            Ok(AllocationRow::new(place(positions, &thread)?, branch, bytes, samples))
         };
         self.allocated.iter().map(row).collect()
     }

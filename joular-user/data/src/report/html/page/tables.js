@@ -97,6 +97,7 @@ function allocationTables(figures, onPick) {
   for (const id of ["allocations", "allocations-link"]) byId(id).hidden = false;
   const rate = (bytes) => (figures.duration_ns > 0 ? `${megabytes((bytes * 1e9) / figures.duration_ns)}/s` : "–");
   byId("allocations-sum").textContent = `${megabytes(allocated.bytes)}, ${rate(allocated.bytes)}, by ${count(allocated.samples)} samples`
+    + (allocated.in_step_bytes > 0 ? `; of ${megabytes(allocated.in_step_bytes)} threads allocated in step with their buffers, so intervals are wide` : "")
     + (allocated.by_cpu_time_bytes > 0 ? `; of ${megabytes(allocated.by_cpu_time_bytes)} the place is inferred from samples of CPU time, and the class is unknown` : "");
   const dim = (bytes) => element("span", { class: "dim" }, bytes.low < bytes.high ? ` ${megabytes(bytes.low)}–${megabytes(bytes.high)}` : "");
   const amount = (title, of) => [

@@ -13,7 +13,7 @@ use foldhash::fast::RandomState;
 
 use super::Part;
 use crate::{
-    attribution::{inference::apportion, work::Claimant},
+    attribution::{allocated::SampledBy, inference::apportion, work::Claimant},
     dataset::{
         error::Result,
         read::{columns::Columns, decode_ahead, span::Span},
@@ -128,7 +128,7 @@ pub(in crate::report::profile) fn divided(
     for (counter, count) in counters.iter().zip(counts).filter(|(_, count)| **count > 0) {
         for (row, amount) in rows.iter().zip(apportion(*count, &weights)) {
             let (measure, sampled) = (Measure::Counted(*counter), sampled(row, amount));
-            give(row, Part { measure, class: None, by_cpu_time: false, amount, sampled });
+            give(row, Part { measure, class: None, sampled_by: SampledBy::default(), amount, sampled });
         }
     }
 }

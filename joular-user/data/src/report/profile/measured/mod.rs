@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use self::{counted::Counting, sums::FactSums};
 use super::{Catalog, EnergyRow, Filter, PathIndex, ThreadIndex, ThreadPath, in_time::Summed, reader::DataSet};
 use crate::{
+    attribution::allocated::SampledBy,
     dataset::{
         error::Result,
         tables::{Allocations, Amounts, Io},
@@ -31,8 +32,8 @@ pub struct Fact {
     /// Place in [`Measured::classes`], or one of the two behind them: without a sample, and of an unknown class. `None` if
     /// the measure has no classes.
     pub class: Option<usize>,
-    /// Whether samples of CPU time say where bytes were allocated, because allocations of the JVM could not be sampled.
-    pub by_cpu_time: bool,
+    /// What says where bytes were allocated.
+    pub sampled_by: SampledBy,
     /// In the measure's unit.
     pub amount: u64,
     /// What of it samples divide; the rest is exact. [`crate::sampling`] has energy in mind, but its error depends on no
@@ -46,8 +47,8 @@ pub struct Part<'a> {
     pub measure: Measure,
     /// Of allocated bytes, if a sample says which.
     pub class: Option<&'a str>,
-    /// As [`Fact::by_cpu_time`].
-    pub by_cpu_time: bool,
+    /// As [`Fact::sampled_by`].
+    pub sampled_by: SampledBy,
     pub amount: u64,
     /// As [`Fact::sampled`].
     pub sampled: Sampled,
@@ -114,6 +115,12 @@ impl Measured {
     /// What samples divide of each thread, whatever methods are selected.
     pub(super) fn sampled_threads(&self, measure: Measure) -> impl Iterator<Item = (ThreadIndex, Sampled)> + '_ {
         self.of.get(&measure).into_iter().flat_map(|of| of.threads.iter().map(|(thread, sampled)| (*thread, *sampled)))
+    }
+
+    /// Allocated bytes of which such samples say where.
+    pub fn allocated_by(&self, by: SampledBy) -> u64 {
+        let facts = self.facts(Measure::Allocated).iter().filter(|fact| fact.sampled_by == by);
+        facts.fold(0, |sum, fact| sum.saturating_add(fact.amount))
     }
 
     /// Sum of all facts.

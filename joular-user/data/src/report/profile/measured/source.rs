@@ -4,7 +4,11 @@ use joular_ebpf::abi::IoKind;
 
 use super::{AmountRow, Part};
 use crate::{
-    attribution::{allocated::SampledBy, inference::apportion, work::Claimant},
+    attribution::{
+        allocated::{self, SampledBy},
+        inference::apportion,
+        work::Claimant,
+    },
     dataset::{
         column::Table,
         error::Result,
@@ -83,6 +87,7 @@ pub(super) struct AllocationColumns<'a> {
     bytes: Numbers<'a>,
     samples: Numbers<'a>,
     sampled_by: Names<'a>,
+    bytes_per_sample: Numbers<'a>,
 }
 
 impl Source for Allocations {
@@ -94,16 +99,24 @@ impl Source for Allocations {
             bytes: columns.ints(allocations::ALLOCATED_BYTES)?,
             samples: columns.ints(allocations::SAMPLES)?,
             sampled_by: columns.names(allocations::SAMPLED_BY)?,
+            bytes_per_sample: columns.ints(allocations::BYTES_PER_SAMPLE)?,
         })
     }
 
     fn parts(of: &Self::Of<'_>, row: usize, mut take: impl FnMut(Part<'_>)) -> Result<()> {
         let (amount, class) = (of.bytes.natural(row)?, of.classes.maybe(row)?);
-        let sampled = Sampled::of(MicroJoules(amount), of.samples.natural(row)?);
-        let by_cpu_time = of.sampled_by.maybe(row)? == Some(SampledBy::CpuTime.name());
-        take(Part { measure: Measure::Allocated, class, by_cpu_time, amount, sampled });
+        let per_sample = of.bytes_per_sample.maybe_natural(row)?;
+        let sampled = allocated::sampled(amount, of.samples.natural(row)?, per_sample);
+        let sampled_by = sampled_by(&of.sampled_by, row)?;
+        take(Part { measure: Measure::Allocated, class, sampled_by, amount, sampled });
         Ok(())
     }
+}
+
+/// Where no sample says anything, none is of an unusual kind.
+fn sampled_by(names: &Names<'_>, row: usize) -> Result<SampledBy> {
+    let name = names.maybe(row)?;
+    Ok(SampledBy::ALL.into_iter().find(|by| name == Some(by.name())).unwrap_or_default())
 }
 
 /// Columns of table `io`.
@@ -146,7 +159,8 @@ pub(in crate::report::profile) fn moved(bytes: &BytesByKind, samples: u64) -> im
         let squares = amount as f64 * all / samples as f64;
         let sampled = Sampled { energy: MicroJoules(amount), samples: part, squares };
         let sampled = if samples > 0 { sampled } else { Sampled::default() };
-        Part { measure: Measure::Moved(Way::of_kind(kind)), class: None, by_cpu_time: false, amount, sampled }
+        let sampled_by = SampledBy::default();
+        Part { measure: Measure::Moved(Way::of_kind(kind)), class: None, sampled_by, amount, sampled }
     })
 }
 
@@ -179,7 +193,7 @@ impl Source for Amounts {
         take(Part {
             measure: of.measures.name_of(row, |name| name.parse::<Measure>().ok())?,
             class: of.classes.maybe(row)?,
-            by_cpu_time: of.sampled_by.maybe(row)? == Some(SampledBy::CpuTime.name()),
+            sampled_by: sampled_by(&of.sampled_by, row)?,
             amount,
             sampled: amounts::sampled(amount, of.samples.natural(row)?, per_sample),
         });

@@ -7,7 +7,7 @@ use indexmap::IndexSet;
 
 use super::{Fact, Measured, OfMeasure, Part};
 use crate::{
-    attribution::inference::apportion,
+    attribution::{allocated::SampledBy, inference::apportion},
     model::{generated, measure::Measure},
     report::profile::{PathIndex, ThreadIndex},
     sampling::Sampled,
@@ -24,8 +24,8 @@ pub(in crate::report::profile) struct FactSums {
     has_exact_names: bool,
 }
 
-/// Thread, path, measure, number of the class, and whether samples of CPU time show where.
-type Key = (ThreadIndex, PathIndex, Measure, Option<usize>, bool);
+/// Thread, path, measure, number of the class, and what shows where bytes were allocated.
+type Key = (ThreadIndex, PathIndex, Measure, Option<usize>, SampledBy);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
@@ -52,7 +52,7 @@ impl FactSums {
             Some(known) => known,
             None => self.classes.insert_full(name.into_owned()).0,
         });
-        let sum = self.sums.entry((thread, path, part.measure, class, part.by_cpu_time)).or_default();
+        let sum = self.sums.entry((thread, path, part.measure, class, part.sampled_by)).or_default();
         sum.amount = sum.amount.saturating_add(part.amount);
         sum.sampled.plus(&part.sampled);
     }
@@ -64,8 +64,7 @@ impl FactSums {
         let mut places = vec![0; by_name.len()];
         by_name.iter().enumerate().for_each(|(place, (met, _))| places[*met] = place);
         let place_of = |class: Option<usize>| class.and_then(|class| places.get(class).copied());
-        let of_sum =
-            |((thread, path, measure, class, by_cpu), sum)| ((thread, path, measure, place_of(class), by_cpu), sum);
+        let of_sum = |((thread, path, measure, class, by), sum)| ((thread, path, measure, place_of(class), by), sum);
         let mut sums: Vec<(Key, Sum)> = self.sums.into_iter().map(of_sum).collect();
         sums.sort_unstable_by_key(|(key, _)| *key);
         share_samples(&mut sums);
@@ -89,7 +88,7 @@ impl FactSums {
 impl OfMeasure {
     /// Adds a fact, which comes in the order of facts. Several measures may make one: bytes to this host and to others.
     fn add(&mut self, fact: Fact) {
-        let place = |fact: &Fact| (fact.thread, fact.path, fact.class, fact.by_cpu_time);
+        let place = |fact: &Fact| (fact.thread, fact.path, fact.class, fact.sampled_by);
         match self.facts.last_mut().filter(|last| place(last) == place(&fact)) {
             Some(last) => {
                 last.amount = last.amount.saturating_add(fact.amount);
@@ -100,11 +99,11 @@ impl OfMeasure {
     }
 }
 
-fn fact((thread, path, measure, class, by_cpu_time): &Key, sum: &Sum, classes: usize) -> Fact {
+fn fact((thread, path, measure, class, sampled_by): &Key, sum: &Sum, classes: usize) -> Fact {
     let Sum { amount, sampled } = *sum;
     let without_class = classes + usize::from(sampled.samples > 0);
     let class = (*measure == Measure::Allocated).then(|| class.unwrap_or(without_class));
-    Fact { thread: *thread, path: *path, class, by_cpu_time: *by_cpu_time, amount, sampled }
+    Fact { thread: *thread, path: *path, class, sampled_by: *sampled_by, amount, sampled }
 }
 
 /// Shares the samples of bytes that a thread moved on a path among the kinds of bytes. In a window a kind with few bytes has
