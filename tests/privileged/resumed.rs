@@ -47,11 +47,13 @@ impl Compiler {
         }
     }
 
-    /// They take some tens of microseconds, and in the interpreter some hundreds: calls cost some microseconds there, which
-    /// would otherwise be a visible part of what is sampled.
-    const fn iterations(self) -> u32 {
+    /// They take some tens of microseconds, and in the interpreter a millisecond: what it takes to come to them is some
+    /// microseconds there, and more on a busy machine, and would otherwise be a visible part of what is sampled.
+    const fn iterations(self, threads: u32) -> u32 {
         match self {
             Self::C1 | Self::C2 => 20_000,
+            Self::None if threads <= MANY => 50_000,
+            // Else they would not have a round each.
             Self::None => 10_000,
         }
     }
@@ -60,7 +62,7 @@ impl Compiler {
     const fn rounds(self) -> u32 {
         match self {
             Self::C1 | Self::C2 => 5_000,
-            Self::None => 1_000,
+            Self::None => 500,
         }
     }
 }
@@ -83,7 +85,11 @@ impl Case {
 
     /// Long enough for several rounds.
     const fn seconds(self) -> u32 {
-        if self.threads > MANY { 20 } else { 3 }
+        match self.compiler {
+            _ if self.threads <= MANY => 3,
+            Compiler::C1 | Compiler::C2 => 20,
+            Compiler::None => 40,
+        }
     }
 }
 
@@ -209,7 +215,7 @@ fn record(case: Case, measures: u32) -> Result<Recorded> {
     let workload = ["before", "after"]
         .iter()
         .fold(workload, |workload, method| workload.dont_inline(&format!("ResumedThreads::{method}")));
-    let arguments = [threads, depth, compiler.iterations(), threads.max(compiler.rounds())];
+    let arguments = [threads, depth, compiler.iterations(threads), threads.max(compiler.rounds())];
     let workload = arguments.iter().fold(workload, |workload, argument| workload.argument(&argument.to_string()));
     let mut jvm = workload.start()?;
     let run = Run::modelled().pid(jvm.pid()).with("--interval", WINDOW).argument("--json");
