@@ -11,6 +11,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
+    chance::repeat_once,
     notes,
     process::Running,
     profiler::{END, Output, Profiler, Run},
@@ -101,27 +102,34 @@ fn found(strangers: &Strangers, selected: &str, commands: impl Fn() -> Vec<Comma
     output.data.number("SELECT count(DISTINCT pid)::DOUBLE FROM processes WHERE executable IS NOT NULL")
 }
 
-#[test]
-fn targets_are_found_among_strangers_while_they_live() -> Result<()> {
-    const COUNT: usize = 10;
+/// One in ten may be missed: a busy machine lets the recorder wait for a CPU for longer than they live.
+fn expect_found(measures: u32) -> Result<()> {
+    const COUNT: u32 = 20;
     const LIFE_MS: &str = "150";
+    const LEAST_PART: f64 = 0.9;
     let strangers = Strangers::new()?;
     let wanted = strangers.named("wanted")?;
+    let count = COUNT * measures;
     let run = |program: &Path, name: &str| {
         let mut command = Command::new(program);
         command.args(["become", name, LIFE_MS]);
         command
     };
     // By the program that is executed, and by the name that a process takes.
-    let executed = found(&strangers, "wanted", || (0..COUNT).map(|_| run(&wanted, "wanted")).collect())?;
-    let renamed = found(&strangers, "wanted", || (0..COUNT).map(|_| run(&strangers.program(), "wanted")).collect())?;
+    let executed = found(&strangers, "wanted", || (0..count).map(|_| run(&wanted, "wanted")).collect())?;
+    let renamed = found(&strangers, "wanted", || (0..count).map(|_| run(&strangers.program(), "wanted")).collect())?;
     // Where names do not decide for the kernel, they are looked for less often.
-    let by_end = found(&strangers, "*anted", || (0..COUNT).map(|_| run(&wanted, "wanted")).collect())?;
-    notes::figure(&format!("of {COUNT} that live for {LIFE_MS} ms: {executed}, {renamed} and {by_end} were targets"));
-    for found in [executed, renamed, by_end] {
-        ensure!((found - COUNT as f64).abs() < 0.5, "{executed}, {renamed} and {by_end} of {COUNT} were targets");
-    }
+    let by_end = found(&strangers, "*anted", || (0..count).map(|_| run(&wanted, "wanted")).collect())?;
+    let text = format!("of {count} that live for {LIFE_MS} ms: {executed}, {renamed} and {by_end} were targets");
+    notes::figure(&text);
+    let expected = LEAST_PART * f64::from(count)..f64::from(count) + 0.5;
+    ensure!([executed, renamed, by_end].iter().all(|found| expected.contains(found)), "{text}");
     Ok(())
+}
+
+#[test]
+fn targets_are_found_among_strangers_while_they_live() -> Result<()> {
+    repeat_once(expect_found)
 }
 
 #[test]
