@@ -5,19 +5,22 @@
 //! that idles for long the timer is put off when it becomes idle.
 //!
 //! `bpf_timer` expires in a softirq, but the sample is taken before, in the timer's interrupt itself
-//! (`probes/sample.rs`), where nothing can delay it. Setting the timer there moves it before it
-//! expires, so its callback has nothing to do, unless the timer expires before its interrupt has ended.
+//! (`probes/sample.rs`), where nothing can delay it. If user code was interrupted, that softirq follows at once, and there
+//! the timer's callback sets it for the next sample: the kernel then sets the hardware once in the interrupt, and not once
+//! more for this timer, which in a virtual machine costs a way to the host and back. If the kernel was interrupted, the
+//! softirq may have to wait, and what runs meanwhile would have no sample: so the timer is set in the interrupt. That moves
+//! it before it expires, and its callback has nothing to do, unless the timer expires before its interrupt has ended.
 //!
 //! Timers are set under the lock of a run queue, which is safe: the kernel starts timers there as
 //! well (`hrtick_start`), and starting one wakes nobody. *Making* a timer allocates memory, and could
 //! wake the kernel's page reclaim: that is done in the interrupt, which never comes under that lock.
 //!
 //! From Linux 7.0 on (1bfbc267ec91, "bpf: Enable bpf_timer and bpf_wq in any context") the kernel does not set a timer
-//! at once in these two places, where interrupts are off. It notes what is to be done and interrupts its own CPU for it
-//! as soon as they are on (`bpf_async_schedule_op`). So each setting costs one more interrupt. The timer may
-//! expire once before it is moved, and comes later than it is due by what the detour takes. Neither changes a sample: the
-//! callback sets it for the same moment, and a gap begins when the last sample was due (`abi::sampling`). The note
-//! takes memory; without any the timer is not set, which is counted.
+//! at once under that lock and in the interrupt, where interrupts are off. It notes what is to be done and interrupts its
+//! own CPU for it as soon as they are on (`bpf_async_schedule_op`). So each setting there costs one more interrupt. The
+//! timer may expire once before it is moved, and comes later than it is due by what the detour takes. Neither changes a
+//! sample: the callback sets it for the same moment, and a gap begins when the last sample was due (`abi::sampling`). The
+//! note takes memory; without any the timer is not set, which is counted.
 
 use core::ffi::c_void;
 
@@ -84,11 +87,17 @@ pub fn switched_to(next: Task, now_ns: u64) {
     }
 }
 
+/// Decides when the next sample is due. The callback of the timer, which expires now, sets it for that.
+#[inline(always)]
+pub fn draw(clock: &mut SamplingClock, now_ns: u64) {
+    // SAFETY: helper without arguments.
+    clock.draw(unsafe { bpf_get_prandom_u32() }, MEAN_GAP_NS.load(), now_ns);
+}
+
 /// Sets the timer for the next sample.
 #[inline(always)]
 pub fn arm(timer: &mut bpf_timer, clock: &mut SamplingClock, now_ns: u64) {
-    // SAFETY: helper without arguments.
-    clock.draw(unsafe { bpf_get_prandom_u32() }, MEAN_GAP_NS.load(), now_ns);
+    draw(clock, now_ns);
     start(timer, clock, clock.due_ns.saturating_sub(now_ns));
 }
 
@@ -120,8 +129,9 @@ pub fn make(SamplingTimer { timer, clock }: &mut SamplingTimer) {
     clock.is_ready = 1;
 }
 
-/// The sample was taken in the interrupt, or there was none to take. But a timer that expires before the interrupt that
-/// set it has ended has no interrupt of its own. A CPU without a tick would then have no sample any more.
+/// Sets the timer for the sample that is due next. The last one was taken in the interrupt, or there was none to take: a
+/// timer that expires before the interrupt that set it has ended has no interrupt of its own. A CPU without a tick would
+/// then have no sample any more.
 extern "C" fn expired(_: *mut c_void, cpu: *mut u32, sampling: *mut SamplingTimer) -> i64 {
     // SAFETY: the kernel hands over the key and a live value of the map.
     let (cpu, SamplingTimer { timer, clock }) = unsafe { (*cpu, &mut *sampling) };

@@ -41,10 +41,16 @@ pub fn sample_at_timer(context: BtfTracePointContext) -> i32 {
         if is_due {
             take(&context);
         }
-        // Looked up again: older kernels allow little stack to keep things on meanwhile.
+        // `sampling` says where the timer is set for the next one. Looked up again: older kernels allow little stack to keep
+        // things on meanwhile.
         if let Some(SamplingTimer { timer, clock }) = sampling::timer() {
             // SAFETY: helper without arguments.
-            sampling::arm(timer, clock, unsafe { bpf_ktime_get_ns() });
+            let now_ns = unsafe { bpf_ktime_get_ns() };
+            if is_due && context.is_user_code() {
+                sampling::draw(clock, now_ns);
+            } else {
+                sampling::arm(timer, clock, now_ns);
+            }
         }
     }
     0

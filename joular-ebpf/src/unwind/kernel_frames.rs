@@ -43,7 +43,7 @@ impl Interrupted for PerfEventContext {
 impl Interrupted for BtfTracePointContext {
     #[inline(always)]
     fn is_user_code(&self) -> bool {
-        false
+        arch::interrupts_user_mode()
     }
 
     /// The stack as the tracepoint sees it begins with the interrupt. Its entry is the last frame of

@@ -17,6 +17,7 @@ mod io_endings;
 mod junit;
 pub(crate) mod jvm_images;
 mod jvms;
+mod kernel_time;
 mod labels;
 mod launchers;
 mod lent_privileges;

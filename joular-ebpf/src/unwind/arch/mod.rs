@@ -5,11 +5,17 @@
 mod x86_64;
 
 #[cfg(bpf_target_arch = "x86_64")]
-pub use x86_64::{in_user_mode, interrupted_registers};
+pub use x86_64::{in_user_mode, interrupted_registers, interrupts_user_mode};
 
 /// The helper that walks kernel stacks finds out.
 #[cfg(not(bpf_target_arch = "x86_64"))]
 #[inline(always)]
 pub fn in_user_mode(_: &aya_ebpf::programs::PerfEventContext) -> bool {
+    false
+}
+
+#[cfg(not(bpf_target_arch = "x86_64"))]
+#[inline(always)]
+pub fn interrupts_user_mode() -> bool {
     false
 }

@@ -17,6 +17,22 @@ pub fn in_user_mode(context: &PerfEventContext) -> bool {
     unsafe { (*context.ctx).regs.cs & RPL == RPL }
 }
 
+/// Whether the interrupt that this program runs in interrupted user code: then it is handled on the thread's own stack, which
+/// was empty, and all others are on a stack of the CPU (`call_on_irqstack_cond` in arch/x86/include/asm/irq_stack.h; before
+/// Linux 5.8 none is on the thread's, and the kernel's stack tells). A function of its own has so little on its stack that
+/// it is not on one of eBPF's own (`BPF_PRIV_STACK_MIN_SIZE`, Linux 6.13).
+#[inline(never)]
+pub fn interrupts_user_mode() -> bool {
+    /// `THREAD_SIZE`.
+    const STACK_BYTES: usize = 16 << 10;
+    // SAFETY: no arguments; `current` is valid for the whole program run.
+    let task = unsafe { bpf_get_current_task_btf() };
+    let here = 0_u8;
+    // SAFETY: a trusted task; its saved registers stand where its stack begins.
+    let begin = unsafe { bpf_task_pt_regs(task) } as usize;
+    begin.wrapping_sub((&raw const here).addr()) < STACK_BYTES
+}
+
 /// Registers of user code at its last entry to the kernel, which a sample of user
 /// code is as well: on x86-64 all registers are saved then, interrupts included.
 #[inline(always)]
