@@ -93,7 +93,7 @@ fn per_sample_us(pid: u32, frequency: u32) -> Result<f64> {
     profiler.stop()?;
     // Windows that are partly within count in part.
     let samples = output.data.number(&format!(
-        "SELECT sum(samples * greatest(0, least({to}, epoch_us(window_start) + window_ns // 1000)
+        "SELECT sum(quality.samples * greatest(0, least({to}, epoch_us(window_start) + window_ns // 1000)
              - greatest({from}, epoch_us(window_start))) / (window_ns / 1000))::DOUBLE
          FROM quality JOIN windows USING (window_start, window_ns)",
         from = before.0,
