@@ -6,10 +6,10 @@
 //!
 //! `bpf_timer` expires in a softirq, but the sample is taken before, in the timer's interrupt itself
 //! (`probes/sample.rs`), where nothing can delay it. If user code was interrupted, that softirq follows at once, and there
-//! the timer's callback sets it for the next sample: the kernel then sets the hardware once in the interrupt, and not once
-//! more for this timer, which in a virtual machine costs a way to the host and back. If the kernel was interrupted, the
-//! softirq may have to wait, and what runs meanwhile would have no sample: so the timer is set in the interrupt. That moves
-//! it before it expires, and its callback has nothing to do, unless the timer expires before its interrupt has ended.
+//! the timer's callback sets it for the next sample. So the kernel programs the hardware once in the interrupt, and not once
+//! more for this timer, which costs a virtual machine an exit to its host. If the kernel was interrupted, the softirq may
+//! have to wait, and what runs meanwhile would have no sample: so the timer is set in the interrupt. That moves it before it
+//! expires, and its callback has nothing to do, unless the timer expires before its interrupt has ended.
 //!
 //! Timers are set under the lock of a run queue, which is safe: the kernel starts timers there as
 //! well (`hrtick_start`), and starting one wakes nobody. *Making* a timer allocates memory, and could

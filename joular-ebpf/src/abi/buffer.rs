@@ -1,12 +1,12 @@
 //! Says what an object tells that the probes see: it is the first that did not fit into its thread's allocation buffer,
 //! or one too large for any, or it tells nothing.
 //!
-//! If the end of a buffer is as likely to be anywhere, the first object that crosses it is of a kind as often as the
-//! kind has bytes, whatever its size is (the inspection paradox of renewal theory). So each such object stands for as
-//! many bytes as the buffer had room for. What does not fit after it, because HotSpot keeps a buffer with much room left
-//! and allocates larger objects outside, was chosen by its size, and tells nothing. Nor does an object that begins a
-//! buffer after a collection has ended the last one anywhere. An object that is as large as the room is seen each time,
-//! and stands for itself.
+//! If the end of a buffer is equally likely to be anywhere, the larger an object is, the more likely the end falls in it.
+//! So the first objects that do not fit are of each kind in proportion to its bytes, whatever the sizes are (the inspection
+//! paradox of renewal theory), and each stands for as many bytes as the buffer had room for. HotSpot keeps a buffer with
+//! much room left, and allocates larger objects outside: what does not fit later was chosen by its size, and tells nothing.
+//! Nor does the first object of a buffer after a collection, which ends buffers anywhere. An object that is as large as the
+//! room is seen each time, and stands for itself.
 //!
 //! [`super::ends`] notices where ends fall at the same places again and again.
 

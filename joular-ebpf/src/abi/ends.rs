@@ -42,7 +42,7 @@ pub(super) struct Ends {
     unit: u64,
     /// The last end; 0: there is none.
     last: u32,
-    /// The kind of object of some earlier end, which is as likely to be of any.
+    /// The kind of object of an earlier end, drawn at random: how often the next end is in that kind is chance.
     earlier: u32,
     /// What came last after an end like that.
     after: [u16; REMEMBERED_ENDS],

@@ -17,10 +17,11 @@ pub fn in_user_mode(context: &PerfEventContext) -> bool {
     unsafe { (*context.ctx).regs.cs & RPL == RPL }
 }
 
-/// Whether the interrupt that this program runs in interrupted user code: then it is handled on the thread's own stack, which
-/// was empty, and all others are on a stack of the CPU (`call_on_irqstack_cond` in arch/x86/include/asm/irq_stack.h; before
-/// Linux 5.8 none is on the thread's, and the kernel's stack tells). A function of its own has so little on its stack that
-/// it is not on one of eBPF's own (`BPF_PRIV_STACK_MIN_SIZE`, Linux 6.13).
+/// Whether this program runs in an interrupt of user code. The kernel handles such an interrupt on the thread's own stack,
+/// which was empty, and all others on a stack of the CPU (`call_on_irqstack_cond` in arch/x86/include/asm/irq_stack.h; before
+/// Linux 5.8 none is on the thread's, and the walk of the kernel's stack tells). This must be a function of its own: with so
+/// few variables it runs on the kernel's stack, where larger ones have a stack of eBPF's (`BPF_PRIV_STACK_MIN_SIZE`, Linux
+/// 6.13).
 #[inline(never)]
 pub fn interrupts_user_mode() -> bool {
     /// `THREAD_SIZE`.
