@@ -25,6 +25,8 @@ pub mod experiment;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 pub mod model;
+#[cfg(any(test, feature = "fixture"))]
+pub mod noise;
 pub mod output;
 pub mod redact;
 pub mod report;

@@ -10,12 +10,14 @@ const DATA: &[(&str, &[&str])] = &[
     ("model", &[]),
     // Libraries that may panic.
     ("caught", &[]),
+    // Of simulations in tests.
+    ("noise", &[]),
     // Secrets in command lines.
     ("redact", &[]),
     ("text", &["model"]),
     ("events", &["model", "redact"]),
     // What samples leave open: arithmetic.
-    ("sampling", &["model"]),
+    ("sampling", &["model", "noise"]),
     ("stacks", &["model", "events"]),
     ("attribution", &["model", "events", "sampling", "stacks"]),
     ("totals", &["model", "text", "events", "sampling", "stacks", "attribution"]),
@@ -26,10 +28,22 @@ const DATA: &[(&str, &[&str])] = &[
     ),
     (
         "report",
-        &["model", "redact", "text", "events", "sampling", "stacks", "attribution", "totals", "output", "dataset"],
+        &[
+            "model",
+            "noise",
+            "redact",
+            "text",
+            "events",
+            "sampling",
+            "stacks",
+            "attribution",
+            "totals",
+            "output",
+            "dataset",
+        ],
     ),
     // What repeated runs and sweeps show.
-    ("experiment", &["model", "text", "dataset", "report"]),
+    ("experiment", &["model", "noise", "text", "dataset", "report"]),
     // Shares energy out by what reports say.
     (
         "rollup",

@@ -47,6 +47,7 @@ impl Source {
 /// Files that a `#[cfg(test)]` elsewhere includes.
 const TEST_FILES: &[&str] = &[
     "data/src/fixture.rs",
+    "data/src/noise.rs",
     "dataset/fixture.rs",
     "attribution/regressions.rs",
     "diff/simulation.rs",

@@ -7,6 +7,4 @@
 mod cells;
 pub mod growth;
 pub mod jmh;
-#[cfg(test)]
-pub(crate) mod noise;
 pub mod replicates;

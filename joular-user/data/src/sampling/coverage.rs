@@ -1,49 +1,27 @@
 //! Tests by simulation whether intervals hold the truth as often as they say.
 
 use super::{Group, Sampled, Threads};
-use crate::model::units::MicroJoules;
-
-/// The same numbers in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        // Marsaglia's xorshift64*: there are millions of throws.
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    #[allow(clippy::cast_precision_loss, reason = "53 bits fit")]
-    fn real(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
+use crate::{model::units::MicroJoules, noise::Noise};
 
 /// How often, in per cent, the interval of a method holds its true energy. Threads
 /// have `shares` of it, and as many samples in a window as `samples` says.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "simulation")]
 fn coverage(shares: &[f64], samples: std::ops::Range<u64>, windows: u64) -> f64 {
     const RUNS: u32 = 2_000;
-    let mut dice = Dice(1);
+    let mut noise = Noise(1);
     let mut held = 0;
     for _ in 0..RUNS {
         let (mut threads, mut truth) = (Threads::default(), 0.0);
         let mut seen: Vec<(Sampled, Sampled)> = Vec::new();
         // Neither shares nor samples are round: coverage of one n alone goes up and down.
-        let wobble = 0.8 + 0.4 * dice.real();
+        let wobble = 0.8 + 0.4 * noise.uniform();
         for share in shares {
             let share = (share * wobble).min(1.0 - (1.0 - share) * 0.8);
             let (mut whole, mut part) = (Sampled::default(), Sampled::default());
             for _ in 0..windows {
                 let (n, energy) =
-                    (samples.start + dice.below(samples.end - samples.start), 500_000 + dice.below(500_000));
-                let hits = (0..n).filter(|_| dice.real() < share).count() as u64;
+                    (samples.start + noise.below(samples.end - samples.start), 500_000 + noise.below(500_000));
+                let hits = (0..n).filter(|_| noise.uniform() < share).count() as u64;
                 let of_hits = energy * hits / n;
                 truth += energy as f64 * share;
                 whole.energy.0 += energy;
@@ -119,25 +97,6 @@ struct Pooled {
     unsampled: Unsampled,
 }
 
-impl Dice {
-    /// Events that come at random, of which so many are expected.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small and positive")]
-    fn poisson(&mut self, mean: f64) -> u64 {
-        if mean > 60.0 {
-            // Box and Muller's normal distribution, close enough to so many.
-            let radius = (-2.0 * (1.0 - self.real()).ln()).sqrt();
-            let normal = radius * (std::f64::consts::TAU * self.real()).cos();
-            return (mean + mean.sqrt() * normal).round().max(0.0) as u64;
-        }
-        let (end, mut product, mut count) = ((-mean).exp(), self.real(), 0);
-        while product > end {
-            product *= self.real();
-            count += 1;
-        }
-        count
-    }
-}
-
 /// A window with samples, and what they stand for.
 struct Window {
     energy: f64,
@@ -148,15 +107,15 @@ struct Window {
 impl Pooled {
     /// Windows of a run, and the energy that its samples stand for. The thread's time on CPU and
     /// the machine's power differ from window to window.
-    fn run(&self, dice: &mut Dice, share: f64) -> (Vec<Window>, f64) {
+    fn run(&self, noise: &mut Noise, share: f64) -> (Vec<Window>, f64) {
         let mean = RATE * self.load * self.window_s;
         let (mut windows, mut waiting, mut energy_of_all) = (Vec::<Window>::new(), 0.0, 0.0);
         let mut left = self.expected;
         while left > 0.0 {
-            let expected = mean * if mean < RATE * self.window_s { 0.5 + dice.real() } else { 1.0 };
+            let expected = mean * if mean < RATE * self.window_s { 0.5 + noise.uniform() } else { 1.0 };
             left -= mean;
-            let energy = expected * 1e5 * (0.5 + dice.real());
-            let (hits, misses) = (dice.poisson(expected * share), dice.poisson(expected * (1.0 - share)));
+            let energy = expected * 1e5 * (0.5 + noise.uniform());
+            let (hits, misses) = (noise.poisson(expected * share), noise.poisson(expected * (1.0 - share)));
             if hits + misses == 0 {
                 waiting += energy;
                 continue;
@@ -185,13 +144,13 @@ impl Pooled {
         reason = "simulation"
     )]
     fn coverage(&self, runs: u32) -> f64 {
-        let mut dice = Dice(1);
+        let mut noise = Noise(1);
         let (mut held, mut of) = (0, 0);
         for _ in 0..runs {
             // Shares are not round: coverage of one share alone goes up and down with each sample.
-            let wobble = 0.8 + 0.4 * dice.real();
+            let wobble = 0.8 + 0.4 * noise.uniform();
             let share = if self.share < 0.5 { self.share * wobble } else { 1.0 - (1.0 - self.share) * wobble };
-            let (windows, energy) = self.run(&mut dice, share);
+            let (windows, energy) = self.run(&mut noise, share);
             let (mut whole, mut part) = (Sampled::default(), Sampled::default());
             for Window { energy, hits, misses } in windows {
                 let of_hits = energy * hits as f64 / (hits + misses) as f64;

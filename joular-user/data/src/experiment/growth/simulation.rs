@@ -2,7 +2,7 @@
 //! truth is known.
 
 use super::*;
-use crate::experiment::noise::Noise;
+use crate::noise::Noise;
 
 const SWEEPS: u32 = 200;
 
@@ -89,18 +89,6 @@ fn the_class_is_right_and_a_prediction_holds() {
     }
 }
 
-/// Samples that hit something which expects so many: Poisson's, by waiting times.
-fn hits(noise: &mut Noise, expected: f64) -> f64 {
-    let (mut waited, mut hits) = (0.0, 0.0);
-    loop {
-        waited -= noise.uniform().max(1e-12).ln();
-        if waited > expected {
-            return hits;
-        }
-        hits += 1.0;
-    }
-}
-
 /// A method whose energy samples tell, 20 mJ each: at small values few hit it or none. Runs vary by 2 % besides.
 #[test]
 fn a_method_of_few_samples_has_the_right_class_too() {
@@ -118,7 +106,7 @@ fn a_method_of_few_samples_has_the_right_class_too() {
             for value in &values {
                 let runs = [0; 3].map(|_| {
                     let expected = joules(*value) * noise.around_one(0.02) / SAMPLE;
-                    hits(&mut noise, expected)
+                    f64::from(u32::try_from(noise.poisson(expected)).unwrap())
                 });
                 // As `sweep` has it: the same for all runs of a value, and that of one sample at least.
                 let variance = (runs.iter().sum::<f64>() / 3.0).max(1.0) * SAMPLE.powi(2);

@@ -3,7 +3,7 @@
 //! Figures are printed for docs/measured/growth.md: `cargo test -p joular-data replicates::simulation -- --nocapture`.
 
 use super::*;
-use crate::experiment::noise::Noise;
+use crate::noise::Noise;
 
 const EXPERIMENTS: u32 = 4_000;
 

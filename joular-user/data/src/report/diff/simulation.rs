@@ -5,7 +5,7 @@ use super::{
     estimate::{Estimate, Replicates},
     verdict::{self, Change, LEVEL, Verdict},
 };
-use crate::experiment::noise::Noise;
+use crate::noise::Noise;
 
 const PAIRS: u32 = 2_000;
 

@@ -2,35 +2,15 @@
 //! intervals hold the truth as often as they say.
 
 use super::inference::{Did, did, write};
-use crate::report::{
-    Format, diff,
-    measure::Measure,
-    profile::{Filter, Names, Profile},
-    ranking::{By, Ranking, Sort, groups::Groups, rows::Cut},
+use crate::{
+    noise::Noise,
+    report::{
+        Format, diff,
+        measure::Measure,
+        profile::{Filter, Names, Profile},
+        ranking::{By, Ranking, Sort, groups::Groups, rows::Cut},
+    },
 };
-
-/// The same numbers in every run.
-struct Dice(u64);
-
-impl Dice {
-    /// From 0 to 1, without both.
-    #[allow(clippy::cast_precision_loss, reason = "53 bits fit")]
-    fn real(&mut self) -> f64 {
-        self.0 += 1;
-        let bits = twox_hash::XxHash64::oneshot(17, &self.0.to_le_bytes()) >> 11;
-        (bits as f64 + 0.5) / (1_u64 << 53) as f64
-    }
-
-    /// How many random events hit where this many are expected.
-    fn poisson(&mut self, expected: f64) -> u32 {
-        let (mut hits, mut passed) = (0, -self.real().ln());
-        while passed < expected {
-            hits += 1;
-            passed -= self.real().ln();
-        }
-        hits
-    }
-}
 
 const JVMS: u32 = 60;
 const SECONDS: u32 = 40;
@@ -54,18 +34,18 @@ struct Host {
     truth: [f64; 4],
 }
 
-fn host(dice: &mut Dice, part: impl Fn(&mut Dice, u32, u32) -> Part) -> Host {
+fn host(noise: &mut Noise, part: impl Fn(&mut Noise, u32, u32) -> Part) -> Host {
     let (mut windows, mut truth) = (Vec::new(), [0.0; 4]);
     for second in 0..SECONDS {
         let mut window = Vec::new();
         for jvm in 0..JVMS {
             for (thread, name) in ["main", "worker", "worker", "VM Periodic Tas"].into_iter().enumerate() {
                 let thread = u32::try_from(thread).unwrap();
-                let Part { cpu_us, shares } = part(dice, second, thread);
+                let Part { cpu_us, shares } = part(noise, second, thread);
                 let mut seen = Vec::new();
                 for ((method, share), truth) in (1..).zip(shares).zip(&mut truth) {
                     *truth += cpu_us * share;
-                    let hits = dice.poisson(cpu_us * share * HZ / 1e6);
+                    let hits = u32::try_from(noise.poisson(cpu_us * share * HZ / 1e6)).unwrap();
                     seen.extend((hits > 0).then_some((method, hits)));
                 }
                 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small and positive")]
@@ -78,15 +58,15 @@ fn host(dice: &mut Dice, part: impl Fn(&mut Dice, u32, u32) -> Part) -> Host {
 }
 
 /// 0.5 % of a CPU: 3.5, 0.7, 0.7 and 0.1 ms a second, each now more, now less.
-fn idling(dice: &mut Dice, _: u32, thread: u32) -> Part {
+fn idling(noise: &mut Noise, _: u32, thread: u32) -> Part {
     let mean_us = [3_500.0, 700.0, 700.0, 100.0][thread as usize];
-    Part { cpu_us: mean_us * (0.2 + 1.6 * dice.real()), shares: SMALL }
+    Part { cpu_us: mean_us * (0.2 + 1.6 * noise.uniform()), shares: SMALL }
 }
 
 /// The same, but every thread works hard for a second now and then, and does something else then.
-fn bursting(dice: &mut Dice, second: u32, thread: u32) -> Part {
-    match idling(dice, second, thread) {
-        Part { cpu_us, .. } if dice.real() < 0.05 => Part { cpu_us: cpu_us * 20.0, shares: HARD },
+fn bursting(noise: &mut Noise, second: u32, thread: u32) -> Part {
+    match idling(noise, second, thread) {
+        Part { cpu_us, .. } if noise.uniform() < 0.05 => Part { cpu_us: cpu_us * 20.0, shares: HARD },
         part => part,
     }
 }
@@ -114,10 +94,10 @@ fn nameless_percent(profile: &Profile) -> f64 {
 
 /// Mean share without a name in per cent as recorded and as shown, how often in per cent intervals
 /// hold the truth, and how far methods are off on the average, in per cent of all.
-fn simulated(runs: u64, part: impl Fn(&mut Dice, u32, u32) -> Part) -> (f64, f64, f64, [f64; 4]) {
+fn simulated(runs: u64, part: impl Fn(&mut Noise, u32, u32) -> Part) -> (f64, f64, f64, [f64; 4]) {
     let (mut recorded, mut shown, mut held, mut asked, mut bias) = (0.0, 0.0_f64, 0.0, 0.0, [0.0; 4]);
     for run in 0..runs {
-        let host = host(&mut Dice(run << 32), &part);
+        let host = host(&mut Noise(run << 32), &part);
         let root = tempfile::tempdir().unwrap();
         write(root.path(), METHODS, &host.windows);
         let read = |filter: &Filter| Profile::read(root.path(), filter, None).unwrap();
@@ -167,7 +147,7 @@ fn one_jvm_of_many_has_wide_intervals_that_hold() {
     let (mut held, mut asked) = (0.0, 0.0);
     for run in 0..6_u64 {
         // Threads of all JVMs are alike, and so is the truth.
-        let host = host(&mut Dice((run + 1_000) << 32), idling);
+        let host = host(&mut Noise((run + 1_000) << 32), idling);
         let root = tempfile::tempdir().unwrap();
         write(root.path(), METHODS, &host.windows);
         for jvm in 1..=20 {
@@ -196,7 +176,7 @@ fn two_hosts_that_idle_alike_do_not_differ() {
     for pair in 0..25_u64 {
         let [a, b] = [0, 1].map(|side| {
             let root = tempfile::tempdir().unwrap();
-            write(root.path(), METHODS, &host(&mut Dice((3_000 + 2 * pair + side) << 32), idling).windows);
+            write(root.path(), METHODS, &host(&mut Noise((3_000 + 2 * pair + side) << 32), idling).windows);
             root
         });
         let choices = diff::Choices {

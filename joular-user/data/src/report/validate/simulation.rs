@@ -9,38 +9,21 @@ use super::{
     meter::{MeterLog, MeterReading},
     recorded::Recorded,
 };
+use crate::noise::Noise;
 
 /// Seeds are fixed, so what holds always holds.
 const RUNS: u64 = 400;
 const START_US: i64 = 1_772_366_400_000_000;
 
-/// Numbers that look random and are always the same (splitmix64).
-struct Noise(u64);
-
-impl Noise {
-    /// 0 to 1.
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        f64::from(u32::try_from((mixed ^ (mixed >> 31)) >> 32).unwrap()) / f64::from(u32::MAX)
-    }
-
-    /// Nearly normal: twelve uniforms.
-    fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
-    }
-
-    /// Values of deviation 1, of which the part `kept` remains from one to the next.
-    fn waves(&mut self, count: usize, kept: f64) -> Vec<f64> {
-        let step = (1.0 - kept * kept).sqrt();
-        let mut wave = self.normal();
-        let mut next = || {
-            wave = kept * wave + step * self.normal();
-            wave
-        };
-        (0..count).map(|_| next()).collect()
-    }
+/// Values of deviation 1, of which the part `kept` remains from one to the next.
+fn waves(noise: &mut Noise, count: usize, kept: f64) -> Vec<f64> {
+    let step = (1.0 - kept * kept).sqrt();
+    let mut wave = noise.normal();
+    let mut next = || {
+        wave = kept * wave + step * noise.normal();
+        wave
+    };
+    (0..count).map(|_| next()).collect()
 }
 
 /// Share of seeds for which the interval holds the truth.
@@ -72,8 +55,8 @@ fn intervals_of_a_fit_hold_however_alike_neighbours_are() {
     for (kept_of_load, kept_of_noise) in [(0.0, 0.0), (0.8, 0.0), (0.0, 0.8), (0.6, 0.6), (0.8, 0.8)] {
         let fits = |seed| {
             let mut noise = Noise(seed);
-            let load: Vec<f64> = noise.waves(302, kept_of_load).iter().map(|wave| 30.0 + 8.0 * wave).collect();
-            fit_of(&load, &noise.waves(300, kept_of_noise), |watts, other| offset + gain * watts + 3.0 * other)
+            let load: Vec<f64> = waves(&mut noise, 302, kept_of_load).iter().map(|wave| 30.0 + 8.0 * wave).collect();
+            fit_of(&load, &waves(&mut noise, 300, kept_of_noise), |watts, other| offset + gain * watts + 3.0 * other)
         };
         let case = |what: &str| format!("{what}, load keeps {kept_of_load}, noise {kept_of_noise}");
         expect_95_percent(share(|seed| fits(seed).gain.contains(gain)), &case("gain"));
@@ -89,8 +72,8 @@ fn intervals_of_a_fit_hold_however_alike_neighbours_are() {
 fn intervals_for_independent_spans_would_be_far_too_narrow() {
     let naive = |seed| {
         let mut noise = Noise(seed);
-        let load = noise.waves(302, 0.8);
-        let fit = fit_of(&load, &noise.waves(300, 0.8), |load, other| load + other);
+        let load = waves(&mut noise, 302, 0.8);
+        let fit = fit_of(&load, &waves(&mut noise, 300, 0.8), |load, other| load + other);
         let xx: f64 = load.iter().map(|load| load * load).sum();
         let half = 1.96 * fit.residual / xx.sqrt();
         Interval { value: fit.gain.value, low: fit.gain.value - half, high: fit.gain.value + half }.contains(1.0)
@@ -120,7 +103,7 @@ fn simulated(seed: u64, offset: f64, gain: f64, deviation: f64, ahead_us: i64) -
             watts
         })
         .collect();
-    let drift = noise.waves(2 * SECONDS, 0.9);
+    let drift = waves(&mut noise, 2 * SECONDS, 0.9);
     let windows: BTreeMap<i64, u64> = (0_i64..)
         .zip(powers.chunks(10))
         .map(|(second, powers)| (START_US + second * 1_000_000, (powers.iter().sum::<f64>() * 1e5) as u64))
