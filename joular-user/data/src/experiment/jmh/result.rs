@@ -96,21 +96,25 @@ impl Benchmark {
             (Some(seconds), None) if below == "op" => Some(f64::from(self.threads) / (score * seconds)),
             _ => None,
         };
-        let mean = |scores: &Vec<f64>| scores.iter().sum::<f64>() / scores.len().max(1) as f64;
-        let scores: Vec<f64> = if metric.raw_data.is_empty() {
-            vec![metric.score; self.forks]
+        // Iterations last equally long, so a fork's rate is the mean of their rates, and not that of their mean time.
+        let mean_rate = |scores: &Vec<f64>| {
+            let rates = scores.iter().map(|score| of_score(*score)).collect::<Option<Vec<f64>>>()?;
+            Some(rates.iter().sum::<f64>() / rates.len().max(1) as f64)
+        };
+        let rates: Vec<Option<f64>> = if metric.raw_data.is_empty() {
+            vec![of_score(metric.score); self.forks]
         } else {
-            metric.raw_data.iter().map(mean).collect()
+            metric.raw_data.iter().map(mean_rate).collect()
         };
         if self.mode == "ss" {
             return Err(
                 "it runs once (mode ss): its energy is that of the fork, which `report --by process` has".into()
             );
         }
-        if scores.len() != self.forks {
-            return Err(format!("the result has scores of {} forks, not of {}", scores.len(), self.forks));
+        if rates.len() != self.forks {
+            return Err(format!("the result has scores of {} forks, not of {}", rates.len(), self.forks));
         }
-        let rates: Option<Vec<f64>> = scores.into_iter().map(of_score).collect();
+        let rates: Option<Vec<f64>> = rates.into_iter().collect();
         let is_rate = |rate: &f64| rate.is_finite() && *rate > 0.0;
         rates.filter(|rates| rates.iter().all(is_rate)).ok_or_else(unknown)
     }
@@ -174,6 +178,8 @@ mod tests {
             // Two threads.
             ("us/op", &[4.0], 5e5),
             ("s/op", &[0.5], 4.0),
+            // Half of the time at 4 operations a second, half of it at 1.
+            ("s/op", &[0.5, 2.0], 2.5),
         ] {
             let rates = made_up("a.B.c", "thrpt", unit, &[scores]).rates().unwrap();
             assert!((rates[0] / expected - 1.0).abs() < 1e-12, "{unit}: {rates:?}");
