@@ -77,9 +77,9 @@ fn emissions_by_time_are_those_of_plain_sql() {
     assert_eq!(factor["sources"], serde_json::json!([{"source": "RTE, éCO2mix", "year": 2026}]));
 }
 
-/// SCI 1.1: ((E · I) + M) per R.
+/// SCI 1.1: ((E · I) + M) per R, where E has the energy of reserved hardware, and M goes by what is reserved.
 #[test]
-fn sci_is_that_of_its_formula() {
+fn emissions_and_sci_are_those_of_their_formulas() {
     let report = report(&[
         "--carbon=250g/kWh",
         "--carbon-source=Ember, 2025",
@@ -87,6 +87,7 @@ fn sci_is_that_of_its_formula() {
         "--embodied=1000kg/4y",
         "--price=0.30EUR/kWh",
         "--work=100",
+        "--reserved=1",
     ]);
     let said = &report["footprint"];
     let selection = |key: &str| report["selection"][key].as_f64().unwrap();
@@ -100,7 +101,13 @@ fn sci_is_that_of_its_formula() {
     assert_close(said["kwh"].as_f64().unwrap(), kwh);
     assert_close(said["operational_gco2e"].as_f64().unwrap(), kwh * 250.0);
     assert_close(said["embodied_gco2e"].as_f64().unwrap(), embodied);
-    assert_close(said["sci_gco2e"].as_f64().unwrap(), (kwh * 250.0 + embodied) / 100.0);
+    assert_close(said["gco2e_per_work"].as_f64().unwrap(), (kwh * 250.0 + embodied) / 100.0);
+    let static_uj = DataSet::at(data()).number("SELECT sum(static_uj)::BIGINT AS x FROM windows").unwrap();
+    let share = recorded_ns / cpus_ns;
+    let static_kwh = (static_uj * share).round() / 3.6e12 * 1.2;
+    let reserved = (kwh + static_kwh) * 250.0 + 1e6 * (recorded_ns / lifetime_ns) * share;
+    assert_close(said["reserved"]["static_uj"].as_f64().unwrap(), (static_uj * share).round());
+    assert_close(said["sci_gco2e"].as_f64().unwrap(), reserved / 100.0);
     assert_close(said["cost"].as_f64().unwrap(), kwh * 0.3);
     assert_eq!((&said["price"]["currency"], &said["factor"]["method"]), (&"EUR".into(), &Value::Null));
 }

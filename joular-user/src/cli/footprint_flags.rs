@@ -33,11 +33,16 @@ pub struct FootprintFlags {
     #[arg(long, value_name = "MASS/YEARS", requires = "carbon")]
     pub embodied: Option<String>,
 
+    /// CPUs of each host that are reserved for the selection, used or not: shows the Software Carbon Intensity (SCI),
+    /// which counts the idle power and the hardware of what is reserved
+    #[arg(long, value_name = "CPUS", requires = "carbon")]
+    pub reserved: Option<f64>,
+
     /// Show cost, from the price of a kilowatt-hour: 0.30/kWh or 0.30EUR/kWh
     #[arg(long, value_name = "PRICE")]
     pub price: Option<String>,
 
-    /// Units of work that the selection did, such as requests: shows emissions (SCI) and cost per unit. Of
+    /// Units of work that the selection did, such as requests: shows emissions and cost per unit. Of
     /// several runs give all work, or each one's count: 100,98,101
     #[arg(long, value_name = "COUNT", value_delimiter = ',')]
     pub work: Vec<f64>,

@@ -64,7 +64,14 @@ fn choices(flags: &FootprintFlags, carbon: Option<Carbon>) -> Result<Option<Choi
         return Err(invalid("--work", format!("{count} is not an amount of work: give a number above 0")));
     }
     let embodied = flags.embodied.as_deref().map(embodied).transpose()?;
-    Ok(is_wanted.then(|| Choices { carbon, pue, embodied, price, work: flags.work.clone() }))
+    if let Some(cpus) = flags.reserved.filter(|cpus| !(cpus.is_finite() && *cpus > 0.0)) {
+        return Err(invalid(
+            "--reserved",
+            format!("{cpus} is not a number of CPUs: give one above 0, such as 0.5 or 4"),
+        ));
+    }
+    let (reserved_cpus, work) = (flags.reserved, flags.work.clone());
+    Ok(is_wanted.then_some(Choices { carbon, pue, embodied, reserved_cpus, price, work }))
 }
 
 /// Of `250g/kWh`, what stands before the unit of energy.
@@ -218,6 +225,7 @@ mod tests {
         let host = |text: &str| with(|flags| (flags.carbon, flags.embodied) = (some("1g/kWh"), some(text)));
         let price = |text: &str| with(|flags| flags.price = some(text));
         let pue = |pue| with(|flags| (flags.carbon, flags.pue) = (some("1g/kWh"), Some(pue)));
+        let reserved = |cpus| with(|flags| (flags.carbon, flags.reserved) = (some("1g/kWh"), Some(cpus)));
         let work = |work: &[f64]| with(|flags| (flags.carbon, flags.work) = (some("1g/kWh"), work.to_vec()));
         for (flags, expected) in [
             (carbon("250lb/kWh"), "--carbon: '250lb/kWh' is not a factor: write e.g. 250g/kWh"),
@@ -252,6 +260,8 @@ mod tests {
             (work(&[1.0, 0.0]), "--work: 0 is not an amount of work"),
             (work(&[f64::INFINITY]), "--work: inf is not an amount of work"),
             (with(|flags| flags.work = vec![1.0]), "--work: it says nothing without"),
+            (reserved(0.0), "--reserved: 0 is not a number of CPUs: give one above 0"),
+            (reserved(f64::NAN), "--reserved: NaN is not a number of CPUs"),
         ] {
             let message = footprint(&flags).unwrap_err().to_string();
             assert!(message.starts_with(expected), "{message}");

@@ -1,11 +1,14 @@
-//! Computes emissions and cost of a selection, by the formula of the Software Carbon Intensity (SCI) 1.1 of
-//! the Green Software Foundation: (E · I + M) per R.
+//! Computes emissions and cost of a selection: E · I + M.
 //!
 //! E is the selection's energy, times the PUE. I is what a kilowatt-hour emits: one figure, or a file of
 //! them by time ([`factors`]). M is the part of the hardware's own emissions that falls to the selection by
-//! time and by its share of CPU time. R is a count of work. [`of_profile`] computes them for each entry of a
+//! time and by its share of CPU time. [`of_profile`] computes them for each entry of a
 //! profile, so that they add up like its energy. [`statement`] says what the figures are made of: without
 //! that nobody can compare them.
+//!
+//! That is what the selection's work adds. The Software Carbon Intensity (SCI) 1.1 of the Green Software Foundation,
+//! (E · I + M) per R, where R is a count of work, has more in it: the idle power and the hardware of all that is
+//! reserved for the selection ([`Reserved`]).
 //!
 //! It is a view when a report is made. Nothing of it is stored.
 
@@ -17,7 +20,7 @@ use thiserror::Error;
 
 use self::factors::Factors;
 pub use self::factors::MOST_G_PER_KWH;
-pub use self::of_profile::{Account, Footprints, read};
+pub use self::of_profile::{Account, Footprints, Reserved, read};
 use crate::{dataset::error::DataSetError, text::escape};
 
 /// As SCI counts years: 8 760 hours.
@@ -81,6 +84,8 @@ pub struct Choices {
     /// Energy of the building per energy of its machines, at least 1. Carbon and cost are of the product.
     pub pue: f64,
     pub embodied: Option<Embodied>,
+    /// CPUs of each host that the selection has for itself, used or not.
+    pub reserved_cpus: Option<f64>,
     pub price: Option<Price>,
     /// Units of work that the selection did: of all runs, or one count for each; none: not counted.
     pub work: Vec<f64>,
@@ -88,7 +93,7 @@ pub struct Choices {
 
 impl Default for Choices {
     fn default() -> Self {
-        Self { carbon: None, pue: 1.0, embodied: None, price: None, work: Vec::new() }
+        Self { carbon: None, pue: 1.0, embodied: None, reserved_cpus: None, price: None, work: Vec::new() }
     }
 }
 
@@ -129,6 +134,8 @@ pub enum FootprintError {
         "--work has {counts} counts, and the data set has {runs} runs of this selection: give one count for each run, or one for all"
     )]
     Work { counts: usize, runs: usize },
+    #[error("--reserved {reserved}: a host of the selection has {cpus} CPUs: give at most so many")]
+    Reserved { reserved: f64, cpus: f64 },
 }
 
 impl Carbon {

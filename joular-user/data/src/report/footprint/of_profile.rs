@@ -11,7 +11,7 @@ use std::{
 use foldhash::fast::RandomState;
 
 use super::{
-    Choices, Footprint, FootprintError, Intensity, MICROJOULES_PER_KWH, YEAR_NS,
+    Choices, Embodied, Footprint, FootprintError, Intensity, MICROJOULES_PER_KWH, YEAR_NS,
     factors::{Factors, Origin, Spanned},
 };
 use crate::{
@@ -36,8 +36,22 @@ pub struct Footprints<'a> {
     pub cpu_share: f64,
     /// Time of all runs' windows.
     pub recorded_ns: u64,
+    /// `None`: nobody said what is reserved.
+    pub reserved: Option<Reserved>,
     /// Units of work.
     pub work: Option<f64>,
+}
+
+/// What the CPUs that are reserved for the selection emit, used or not. They are a share of each host's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reserved {
+    pub share: f64,
+    /// The share of the machine's static energy, without the PUE.
+    pub static_energy: MicroJoules,
+    /// Of the selection's energy and of the static one.
+    pub operational_g: f64,
+    /// Of the share of the hardware.
+    pub embodied_g: f64,
 }
 
 /// The factors that emissions were computed with.
@@ -79,7 +93,10 @@ impl<'a> Account<'a> {
     }
 
     /// Of the profile that the rows sum to.
-    pub fn of(self, profile: &Profile) -> Footprints<'a> {
+    ///
+    /// # Errors
+    /// If more is reserved than the hosts have.
+    pub fn of(self, profile: &Profile) -> Result<Footprints<'a>, FootprintError> {
         let weighted = self.wants_time().then_some(self.weighted);
         let (choices, mut factor) = (self.choices, self.factor);
         let rates = Rates::of(profile, choices, factor.as_ref(), weighted);
@@ -93,15 +110,63 @@ impl<'a> Account<'a> {
         let times = &profile.overview.run_times;
         let cpus_ns = times.iter().fold(0, |sum: u64, time| sum.saturating_add(time.cpu_ns));
         let cpu_ns = profile.entries.iter().fold(0, |sum: u64, entry| sum.saturating_add(entry.cpu_ns));
-        Footprints {
+        let recorded_ns = times.iter().fold(0, |sum: u64, time| sum.saturating_add(time.length_ns));
+        let factor = factor.map(|factor| factor.used);
+        let reserved = match choices.reserved_cpus.zip(factor.as_ref()) {
+            Some((cpus, used)) => {
+                let share = share_of_hosts(cpus, recorded_ns, cpus_ns)?;
+                Some(Reserved::of(choices, share, profile.overview.static_share, &whole, recorded_ns, used))
+            }
+            None => None,
+        };
+        Ok(Footprints {
             choices,
             entries,
             whole,
             energy,
-            factor: factor.map(|factor| factor.used),
+            factor,
             cpu_share: text::percent(cpu_ns, cpus_ns) / 100.0,
-            recorded_ns: times.iter().fold(0, |sum, time| sum.saturating_add(time.length_ns)),
+            recorded_ns,
+            reserved,
             work: self.work,
+        })
+    }
+}
+
+/// The part of the hosts' CPUs that so many of each are.
+#[allow(clippy::cast_precision_loss, reason = "times of runs")]
+fn share_of_hosts(reserved: f64, recorded_ns: u64, cpus_ns: u64) -> Result<f64, FootprintError> {
+    let cpus = cpus_ns as f64 / recorded_ns.max(1) as f64;
+    // Windows have parts of a microsecond that not every CPU has.
+    if cpus > 0.0 && reserved > cpus * 1.001 {
+        return Err(FootprintError::Reserved { reserved, cpus: cpus.round() });
+    }
+    Ok(if cpus > 0.0 { (reserved / cpus).min(1.0) } else { 0.0 })
+}
+
+impl Reserved {
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "a share of energy, and times"
+    )]
+    fn of(
+        choices: &Choices,
+        share: f64,
+        of_host: MicroJoules,
+        whole: &Footprint,
+        recorded_ns: u64,
+        used: &UsedFactor,
+    ) -> Self {
+        let static_energy = MicroJoules((of_host.0 as f64 * share).round() as u64);
+        let of_static_g = kwh(static_energy) * choices.pue * used.mean_g_per_kwh;
+        let of_host_g = |embodied: Embodied| embodied.host_g * recorded_ns as f64 / (embodied.lifetime_years * YEAR_NS);
+        Self {
+            share,
+            static_energy,
+            operational_g: whole.operational_g + of_static_g,
+            embodied_g: choices.embodied.map_or(0.0, |embodied| of_host_g(embodied) * share),
         }
     }
 }
@@ -141,7 +206,7 @@ pub fn read<'a>(
     let overview = data.overview(filter)?;
     let summed = data.sums(filter, as_recorded)?;
     let profile = Profile::of(data, summed, overview, filter, app, &mut account)?;
-    let footprints = account.of(&profile);
+    let footprints = account.of(&profile)?;
     Ok((profile, footprints))
 }
 
@@ -151,9 +216,15 @@ impl Footprints<'_> {
         kwh(self.energy) * self.choices.pue
     }
 
-    /// Software Carbon Intensity: grams per unit of work.
-    pub fn sci_g(&self) -> Option<f64> {
+    /// Grams per unit of work, of what the selection used.
+    pub fn grams_per_work(&self) -> Option<f64> {
         self.choices.carbon.as_ref().and_then(|_| Some(self.whole.grams() / self.work?))
+    }
+
+    /// Software Carbon Intensity: grams per unit of work, of what is reserved.
+    pub fn sci_g(&self) -> Option<f64> {
+        let reserved = self.reserved?;
+        Some((reserved.operational_g + reserved.embodied_g) / self.work?)
     }
 }
 

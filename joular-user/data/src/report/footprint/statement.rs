@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{Carbon, Embodied, Footprints, Intensity, Price, factors::Origin, of_profile::UsedFactor};
+use super::{Carbon, Embodied, Footprints, Intensity, Price, Reserved, factors::Origin, of_profile::UsedFactor};
 use crate::{
     model::domain::Label,
     report::profile::Overview,
@@ -65,9 +65,15 @@ pub fn text(footprints: &Footprints<'_>, overview: &Overview) -> Vec<String> {
         line("total", mass(footprints.whole.grams()));
     }
     let work = footprints.work.unwrap_or_default();
+    let without = if choices.embodied.is_none() { ", without embodied emissions" } else { "" };
+    if let Some(grams) = footprints.grams_per_work() {
+        line("per unit of work", format!("{}, of {work} units{without}", mass(grams)));
+    }
+    if let Some(reserved) = &footprints.reserved {
+        line("reserved", reserved_text(reserved, overview, without));
+    }
     if let Some(sci) = footprints.sci_g() {
-        let without = if choices.embodied.is_none() { ", without embodied emissions" } else { "" };
-        line("SCI", format!("{} per unit of work, of {work} units{without}", mass(sci)));
+        line("SCI", format!("{} per unit of work, of what is reserved{without}", mass(sci)));
     }
     if let Some(price) = &choices.price {
         line("cost", cost_text(footprints, price));
@@ -138,6 +144,13 @@ fn embodied_text(footprints: &Footprints<'_>, embodied: &Embodied) -> String {
     )
 }
 
+fn reserved_text(reserved: &Reserved, overview: &Overview, without: &str) -> String {
+    let percent = rounded(reserved.share * 100.0);
+    let joules = figures::figure(reserved.static_energy.joules(), overview.label);
+    let grams = mass(reserved.operational_g + reserved.embodied_g);
+    format!("{grams}, with {percent} % of the hosts' static energy ({joules} J) and of their hardware{without}")
+}
+
 fn cost_text(footprints: &Footprints<'_>, price: &Price) -> String {
     let cost = price.amount(&rounded(footprints.whole.cost));
     let per_kwh = price.amount(&price.per_kwh.to_string());
@@ -185,6 +198,14 @@ pub fn json(footprints: &Footprints<'_>, overview: &Overview) -> Value {
         "embodied_gco2e": choices.embodied.map(|_| whole.embodied_g),
         "gco2e": has_carbon.then(|| whole.grams()),
         "work": footprints.work,
+        "gco2e_per_work": footprints.grams_per_work(),
+        "reserved": footprints.reserved.map(|reserved| json!({
+            "cpus": choices.reserved_cpus,
+            "share": reserved.share,
+            "static_uj": reserved.static_energy.0,
+            "operational_gco2e": reserved.operational_g,
+            "embodied_gco2e": choices.embodied.map(|_| reserved.embodied_g),
+        })),
         "sci_gco2e": footprints.sci_g(),
         "price": choices.price.as_ref().map(|price| json!({"per_kwh": price.per_kwh, "currency": price.currency})),
         "cost": choices.price.as_ref().map(|_| whole.cost),

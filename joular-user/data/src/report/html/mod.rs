@@ -72,7 +72,7 @@ pub fn page(choice: &PageChoice) -> Result<(Vec<u8>, Headline), FootprintError> 
     let mut over_time = OverTime { clock, account, power, activity, allocated, moved };
     let profile = Profile::of(data, summed, overview, filter, choice.app.as_ref(), &mut over_time)?;
     let headline = Headline::of(&profile);
-    let footprints = over_time.account.take().map(|account| account.of(&profile));
+    let footprints = over_time.account.take().map(|account| account.of(&profile)).transpose()?;
     let beside = Beside { said, collected };
     let figures = figures::of(&profile, choice, footprints.as_ref(), &over_time, &beside);
     Ok((document::page(&figures), headline))

@@ -128,12 +128,13 @@ fn one_factor_and_the_same_factor_in_every_line_are_alike() {
 
 /// Of a host with one CPU that was there for two seconds, thread 100 had 0.3 s and thread 200 had 0.3 s.
 #[test]
-fn hardware_emits_by_time_and_share_of_cpu_time_and_sci_is_all_of_it_per_unit_of_work() {
+fn hardware_emits_by_time_and_share_of_cpu_time_and_sci_has_what_is_reserved() {
     let root = written(&two_seconds());
     let choices = Choices {
         carbon: Some(Carbon::plain(250.0)),
         pue: 1.2,
         embodied: Some(Embodied { host_g: 1e6, lifetime_years: 4.0 }),
+        reserved_cpus: Some(0.5),
         price: Some(Price { per_kwh: 0.3, currency: "EUR".to_owned() }),
         work: vec![50.0],
     };
@@ -143,7 +144,13 @@ fn hardware_emits_by_time_and_share_of_cpu_time_and_sci_is_all_of_it_per_unit_of
     let operational = 0.6 * KWH * 1.2 * 250.0;
     assert_close(footprints.whole.embodied_g, embodied);
     assert_close(footprints.cpu_share, 0.3);
-    assert_close(footprints.sci_g().unwrap(), (operational + embodied) / 50.0);
+    assert_close(footprints.grams_per_work().unwrap(), (operational + embodied) / 50.0);
+    // Half of the CPU is reserved, of which 0.3 is used.
+    let reserved = footprints.reserved.unwrap();
+    assert_close(reserved.share, 0.5);
+    assert_close(reserved.operational_g, operational);
+    assert_close(reserved.embodied_g, embodied * 0.5 / 0.3);
+    assert_close(footprints.sci_g().unwrap(), (operational + embodied * 0.5 / 0.3) / 50.0);
     assert_close(footprints.whole.cost, 0.6 * KWH * 1.2 * 0.3);
     let one = Filter { pids: vec![crate::model::units::Pid(1)], ..Filter::default() };
     let (_, of_one) = of(root.path(), &one, &choices);
@@ -186,7 +193,16 @@ fn work_is_counted_once_or_for_each_run() {
         |work: &[f64]| Choices { carbon: Some(Carbon::plain(1.0)), work: work.to_vec(), ..Choices::default() };
     let error = read(root.path(), &Filter::default(), None, &choices(&[1.0, 2.0]), |_, _| {}).unwrap_err().to_string();
     assert!(error.contains("--work has 2 counts, and the data set has 1 runs"), "{error}");
-    assert_eq!(of(root.path(), &Filter::default(), &choices(&[])).1.sci_g(), None);
+    assert_eq!(of(root.path(), &Filter::default(), &choices(&[])).1.grams_per_work(), None);
+}
+
+#[test]
+fn nobody_reserves_more_cpus_than_a_host_has() {
+    let root = written(&two_seconds());
+    let choices = |cpus| Choices { carbon: Some(Carbon::plain(1.0)), reserved_cpus: Some(cpus), ..Choices::default() };
+    assert_close(of(root.path(), &Filter::default(), &choices(1.0)).1.reserved.unwrap().share, 1.0);
+    let error = read(root.path(), &Filter::default(), None, &choices(1.1), |_, _| {}).unwrap_err().to_string();
+    assert_eq!(error, "--reserved 1.1: a host of the selection has 1 CPUs: give at most so many");
 }
 
 fn request(by: &[By], format: Format, top: usize, footprint: Option<Choices>) -> Request {
@@ -214,6 +230,7 @@ fn all_choices() -> Choices {
         carbon: Some(Carbon { source: Some("Some Grid, annual".to_owned()), ..by_time(BY_SECOND) }),
         pue: 1.4,
         embodied: Some(Embodied { host_g: 1e6, lifetime_years: 4.0 }),
+        reserved_cpus: Some(1.0),
         price: Some(Price { per_kwh: 0.3, currency: "EUR".to_owned() }),
         work: vec![10.0],
     }
@@ -237,7 +254,7 @@ fn rows_of_every_table_sum_to_the_whole_however_it_is_cut() {
             }
         }
         assert_close(report["footprint"]["gco2e"].as_f64().unwrap(), whole.grams());
-        assert_close(report["footprint"]["sci_gco2e"].as_f64().unwrap(), whole.grams() / 10.0);
+        assert_close(report["footprint"]["gco2e_per_work"].as_f64().unwrap(), whole.grams() / 10.0);
     }
 }
 
@@ -263,7 +280,9 @@ fn every_format_says_what_the_figures_are_made_of() {
             "factor: 167 gCO2e/kWh by energy, 100 to 300 by time, not said whether average or marginal; source: Grid, 1970",
             "operational: 38.9 µgCO2e",
             "embodied: 4.76 mgCO2e: 1000 kg of a host in 4 y, for 2.0 s and 30.0 % of all CPU time",
-            "SCI: 480 µgCO2e per unit of work, of 10 units",
+            "per unit of work: 480 µgCO2e, of 10 units",
+            "reserved: 15.9 mgCO2e, with 100 % of the hosts' static energy (0.000 J) and of their hardware",
+            "SCI: 1.59 mgCO2e per unit of work, of what is reserved",
             "cost: 0.0000000700 EUR at 0.3 EUR per kWh, 0.00000000700 EUR per unit of work",
             "boundary: energy of package that was attributed to the selected threads; not in it: static and",
         ] {
