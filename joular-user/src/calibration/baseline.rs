@@ -1,8 +1,7 @@
 //! Finds idle power, from windows in which little ran.
 //!
 //! Nobody can make a machine idle, so windows are taken as they come, and those in which the CPUs
-//! were busy do not count. The others still have a little load. The least of them is nearest to
-//! what the domain draws whatever runs, and attribution takes that one.
+//! were busy do not count. The others still have a little load, which [`AtRest`] takes off.
 
 use joular_data::model::{
     domain::{Domain, Label, Role},
@@ -11,7 +10,10 @@ use joular_data::model::{
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::statistics::Summary;
+use super::{
+    at_rest::{AtRest, Point},
+    statistics::Summary,
+};
 
 /// Busiest that a window may have been: busy CPU time per CPU time, in thousandths.
 pub const MOST_BUSY_PERMILLE: u64 = 50;
@@ -40,7 +42,10 @@ pub struct IdlePower {
     pub socket: Option<u32>,
     pub core: Option<u32>,
     pub label: Label,
+    /// Of the windows, as they were.
     pub microwatts: Summary,
+    /// What attribution sets apart.
+    pub at_rest: AtRest,
 }
 
 /// Why there is no baseline.
@@ -92,20 +97,28 @@ pub fn idle_power(domains: &[Domain], windows: &[IdleWindow]) -> Result<Vec<Idle
 }
 
 fn power_of(index: usize, domain: &Domain, quiet: &[&IdleWindow]) -> Result<IdlePower, BaselineError> {
-    let powers: Vec<u64> = quiet.iter().filter_map(|window| window.microwatts(index)).collect();
-    match Summary::of(powers.iter().copied()) {
-        Some(microwatts) if powers.len() >= LEAST_WINDOWS => Ok(IdlePower {
+    let point = |window: &&IdleWindow| Some(Point { busy: window.busy(), microwatts: window.microwatts(index)? });
+    let points: Vec<Point> = quiet.iter().filter_map(point).collect();
+    match (Summary::of(points.iter().map(|point| point.microwatts)), AtRest::of(&points)) {
+        (Some(microwatts), Some(at_rest)) if points.len() >= LEAST_WINDOWS => Ok(IdlePower {
             domain: domain.name.clone(),
             socket: domain.socket,
             core: domain.core,
             label: domain.label,
             microwatts,
+            at_rest,
         }),
-        _ => Err(BaselineError::Unread { domain: domain.name.clone(), read: powers.len(), windows: quiet.len() }),
+        _ => Err(BaselineError::Unread { domain: domain.name.clone(), read: points.len(), windows: quiet.len() }),
     }
 }
 
 impl IdleWindow {
+    /// Part of the CPU time that was busy.
+    #[allow(clippy::cast_precision_loss, reason = "times of half a second")]
+    fn busy(&self) -> f64 {
+        self.busy_ns as f64 / self.cpu_ns.max(1) as f64
+    }
+
     /// Busy share, rounded up; a window without CPU time counts as busy throughout.
     pub(super) fn busy_permille(&self) -> u64 {
         let share = (u128::from(self.busy_ns) * 1000).div_ceil(u128::from(self.cpu_ns).max(1));
@@ -142,12 +155,12 @@ mod tests {
         }
     }
 
-    /// Count, least and typical milliwatts.
+    /// Count, and typical milliwatts and those at rest.
     #[track_caller]
     fn check(domains: &[Domain], windows: &[IdleWindow], expected: &[(u32, u64, u64)]) {
         let found = idle_power(domains, windows).unwrap();
-        let figures = found.iter().map(|power| power.microwatts);
-        let found: Vec<_> = figures.map(|of| (of.count, of.least / 1000, of.typical / 1000)).collect();
+        let figures = found.iter().map(|power| (power.microwatts, power.at_rest.microwatts));
+        let found: Vec<_> = figures.map(|(of, at_rest)| (of.count, of.typical / 1000, at_rest / 1000)).collect();
         assert_eq!(found, expected);
     }
 
@@ -159,7 +172,7 @@ mod tests {
     fn a_busy_phase_does_not_count() {
         let busy = [90, 100, 6].map(|percent| window(percent, &[watts(80)]));
         let idle = [(0, 20), (1, 21), (5, 23), (2, 21), (0, 20)].map(|(percent, of)| window(percent, &[watts(of)]));
-        check(&[domain("package")], &[busy.as_slice(), &idle].concat(), &[(5, 20_000, 21_000)]);
+        check(&[domain("package")], &[busy.as_slice(), &idle].concat(), &[(5, 21_000, 20_069)]);
     }
 
     #[test]
@@ -172,7 +185,7 @@ mod tests {
     fn windows_with_uncertain_energy_do_not_count_for_that_domain() {
         let mut windows = vec![window(0, &[watts(9), watts(3)]); 4];
         windows.push(window(0, &[None, watts(2)]));
-        check(&[domain("package"), domain("dram")], &windows, &[(4, 9_000, 9_000), (5, 2_000, 3_000)]);
+        check(&[domain("package"), domain("dram")], &windows, &[(4, 9_000, 9_000), (5, 3_000, 2_800)]);
         windows.iter_mut().for_each(|window| window.energy[1] = None);
         let error = idle_power(&[domain("package"), domain("dram")], &windows).unwrap_err();
         assert_eq!(error, BaselineError::Unread { domain: "dram".into(), read: 0, windows: 5 });

@@ -16,7 +16,7 @@ use super::{Calibration, fingerprint::domain_name};
 pub const DEFAULT_PATH: &str = "/var/lib/joular-bpf/calibration.json";
 
 /// The version rises when a field changes its name, type or meaning.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// No calibration is larger: 100 bytes for each of 1000 domains.
 const MAX_BYTES: u64 = 256 * 1024;
@@ -155,10 +155,10 @@ mod tests {
             (b"\xff\xfe".as_slice(), "it is not text"),
             (b"[]".as_slice(), "it is not a calibration"),
             (
-                br#"{"format_version": 2, "new": 1}"#.as_slice(),
-                "its format is version 2, this joular-bpf reads version 1",
+                br#"{"format_version": 1, "old": 1}"#.as_slice(),
+                "its format is version 1, this joular-bpf reads version 2",
             ),
-            (br#"{"format_version": 1}"#.as_slice(), "missing field"),
+            (br#"{"format_version": 2}"#.as_slice(), "missing field"),
             (huge.as_bytes(), "larger than 262144 bytes"),
         ] {
             fs::write(&path, bytes).unwrap();

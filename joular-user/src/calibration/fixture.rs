@@ -11,6 +11,7 @@ use joular_data::{
 
 use super::{
     Calibration,
+    at_rest::AtRest,
     baseline::IdlePower,
     costs::{Category, Cost},
     file::FORMAT_VERSION,
@@ -31,6 +32,7 @@ pub fn calibration() -> Calibration {
         core: None,
         label: Label::Measured,
         microwatts: Summary { count: 18, least, typical: least, spread: 1_000 },
+        at_rest: AtRest { microwatts: least, error_microwatts: 150_000 },
     };
     let cost = |category, least| Cost {
         category,

@@ -2,11 +2,13 @@
 //!
 //! `joular-bpf calibrate` runs the real programs: on a machine left alone for its idle power
 //! ([`baseline`]), then under loads that each provoke one category of cost ([`trainer`],
-//! [`costs`]). Both are measured in many short batches after a warm-up. Whatever else runs can only
-//! add, so the least batch is nearest to the truth. The result is kept in a [`mod@file`] with a
+//! [`costs`]). Both are measured in many short batches after a warm-up. To the cost of a program
+//! whatever else runs can only add, so its least batch is nearest to the truth. Idle power wavers both
+//! ways, and is what windows have at no busy time ([`at_rest`]). The result is kept in a [`mod@file`] with a
 //! [`fingerprint`] of everything it depends on, and a recording on anything else refuses it. The
 //! idea is that of IBM's JPROF, which calibrated its entry and exit hooks this way.
 
+pub mod at_rest;
 pub mod baseline;
 pub mod cores;
 pub mod costs;
@@ -56,14 +58,14 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// What attribution takes from it: the least of everything, so that nothing that was somebody's
-    /// is ever subtracted.
+    /// What attribution takes from it: what domains draw at rest, and of the programs' costs the least, which everybody
+    /// paid.
     pub fn calibrated(&self) -> Calibrated {
         let baseline = |power: &IdlePower| Baseline {
             domain: power.domain.clone(),
             socket: power.socket,
             core: power.core,
-            milliwatts: power.microwatts.least / 1000,
+            milliwatts: power.at_rest.microwatts / 1000,
         };
         Calibrated { baselines: self.baselines.iter().map(baseline).collect(), costs: instrument_costs(&self.costs) }
     }
@@ -137,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attribution_takes_the_least_of_everything() {
+    fn attribution_takes_power_at_rest_and_the_least_cost() {
         let baseline =
             |domain: &str, milliwatts| Baseline { domain: domain.to_owned(), socket: Some(0), core: None, milliwatts };
         let expected = Calibrated {

@@ -10,14 +10,16 @@ pub fn write_text(out: &mut impl Write, calibration: &Calibration) -> io::Result
         writeln!(out, "measured under: {settings}")?;
     }
     if !calibration.baselines.is_empty() {
-        writeln!(out, "{:<38} {:>5} {:>12} {:>12} {:>12}  label", "idle power", "n", "least", "typical", "spread")?;
+        let [head, of] = ["idle power", "at rest"];
+        writeln!(out, "{head:<38} {:>5} {of:>12} {:>12} {:>12} {:>12}  label", "n", "error", "typical", "spread")?;
     }
     for power in &calibration.baselines {
         let name = domain_name(&power.domain, power.socket, power.core).escape_debug().to_string();
-        let figures = power.microwatts;
-        let [least, typical, spread] = [figures.least, figures.typical, figures.spread].map(watts);
+        let (figures, at_rest) = (power.microwatts, power.at_rest);
+        let [rest, error, typical, spread] =
+            [at_rest.microwatts, at_rest.error_microwatts, figures.typical, figures.spread].map(watts);
         let label = power.label.name();
-        writeln!(out, "  {name:<36} {:>5} {least:>12} {typical:>12} {spread:>12}  {label}", figures.count)?;
+        writeln!(out, "  {name:<36} {:>5} {rest:>12} {error:>12} {typical:>12} {spread:>12}  {label}", figures.count)?;
     }
     if !calibration.core_powers.is_empty() {
         let head = "one busy CPU, above idle";
@@ -62,9 +64,9 @@ mod tests {
         write_text(&mut out, &fixture::calibration()).unwrap();
         let expected = "\
 measured under: idle states POLL, C1, C6; limits of idle states none; frequency governor powersave; energy preference balance_power; turbo on
-idle power                                 n        least      typical       spread  label
-  package of socket 0                     18     20.000 W     20.000 W      0.001 W  measured
-  dram of socket 0                        18      2.000 W      2.000 W      0.001 W  measured
+idle power                                 n      at rest        error      typical       spread  label
+  package of socket 0                     18     20.000 W      0.150 W     20.000 W      0.001 W  measured
+  dram of socket 0                        18      2.000 W      0.150 W      2.000 W      0.001 W  measured
 cost of one                                n        least      typical       spread  runs
   sample of another thread                20       800 ns       890 ns        12 ns  2000
   sample of a target, many frames         20      4000 ns      4090 ns        12 ns  2000

@@ -13,6 +13,7 @@ use super::{
     jvms::jvm_rows,
     methods::method_rows,
     missed::{Missed, ThreadIdentity},
+    owed::set_apart,
     quality::quality_rows,
     shown_parts::{self, Beside},
     window_report::{DomainAudit, WindowReport},
@@ -38,6 +39,8 @@ pub struct Attributor {
     places: Vec<Option<(usize, Beside)>>,
     /// Parallel to `domains`.
     missed: Vec<Missed>,
+    /// Parallel to `domains`: idle energy that windows have lacked; `None` before the first window.
+    owed: Vec<Option<MicroJoules>>,
 }
 
 impl Attributor {
@@ -48,6 +51,7 @@ impl Attributor {
             policy: run.policy.clone(),
             sockets: run.sockets,
             missed: run.domains.iter().map(|_| Missed::default()).collect(),
+            owed: vec![None; run.domains.len()],
         }
     }
 
@@ -100,6 +104,7 @@ impl Attributor {
             let mut audit = DomainAudit::new(&self.domains[index], &measured.delta);
             audit.detail.clone_from(&measured.detail);
             audit.read_delay_ns = measured.read_delay_ns;
+            audit.owed = *self.owed[index].get_or_insert(measured.owed.unwrap_or_default());
             match self.domains[index].role {
                 Role::Shared => {
                     let parts = self.share(index, &mut audit, work, &identities);
@@ -146,7 +151,9 @@ impl Attributor {
         let machine = Machine { domains: &self.domains, sockets: self.sockets };
         let delta = work.domains.get(index).map(|measured| measured.delta).unwrap_or_default();
         let wish = static_wish(domain, &delta, covered, &self.policy, machine);
-        divide(audit, wish, &claims)
+        let (static_share, owed) = set_apart(wish, audit.owed, audit.measured);
+        self.owed[index] = Some(owed);
+        divide(audit, static_share, &claims)
     }
 }
 

@@ -10,8 +10,8 @@ use super::{
 use crate::model::units::MicroJoules;
 
 /// Fills the audit's shares and returns each thread's energy.
-pub(super) fn divide(audit: &mut DomainAudit, static_wish: MicroJoules, claims: &Claims) -> Vec<MicroJoules> {
-    let static_share = MicroJoules(static_wish.0.min(audit.measured.0));
+pub(super) fn divide(audit: &mut DomainAudit, static_share: MicroJoules, claims: &Claims) -> Vec<MicroJoules> {
+    let static_share = MicroJoules(static_share.0.min(audit.measured.0));
     let dynamic = audit.measured.0 - static_share.0;
     let mut weights = claims.threads.clone();
     weights.extend([claims.other_processes, claims.kernel, claims.profiler, claims.unslotted, claims.failed_reads]);

@@ -46,7 +46,7 @@ impl Measured {
             Some(Reading::Failed(fault)) => Some(fault.text.clone()),
             _ => None,
         };
-        let work = |(index, delta)| DomainWork { delta, detail: detail(index), read_delay_ns };
+        let work = |(index, delta)| DomainWork { delta, detail: detail(index), read_delay_ns, owed: None };
         deltas.into_iter().enumerate().map(work).collect()
     }
 }

@@ -54,6 +54,7 @@ mod missed;
 mod model_tests;
 pub mod moved;
 mod names;
+mod owed;
 mod paths;
 pub mod quality;
 #[cfg(test)]

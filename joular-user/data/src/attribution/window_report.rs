@@ -102,6 +102,8 @@ pub struct DomainAudit {
     pub attributed: MicroJoules,
     /// Idle share, by policy.
     pub static_share: MicroJoules,
+    /// Idle energy that earlier windows lacked, which this one's idle share makes up for first.
+    pub owed: MicroJoules,
     pub unattributed: Unattributed,
     /// The part of `measured` that does not depend on load, if the meter knows it.
     pub floor: Option<MicroJoules>,
@@ -181,6 +183,7 @@ impl DomainAudit {
             measured: delta.measured,
             attributed: MicroJoules(0),
             static_share: MicroJoules(0),
+            owed: MicroJoules(0),
             unattributed: Unattributed::default(),
             floor: delta.static_floor,
             parts: Parts::default(),

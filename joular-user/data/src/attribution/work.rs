@@ -1,7 +1,8 @@
 //! Holds what the attribution of a window starts from: who ran where for how long, what was
 //! measured, which stacks were seen. It has everything that a policy divides and nothing that
 //! depends on a policy, so the same work can be attributed again under another one. The data set
-//! keeps all of it.
+//! keeps all of it. (What a run's first window owes comes from the recording's run before it, and holds under the same policy
+//! only.)
 
 use super::{
     allocated::AllocationRow,
@@ -13,7 +14,7 @@ use super::{
 use crate::{
     attribution::counter::Delta,
     events::{LossCount, Mark, WindowContext},
-    model::units::{MonotonicNs, Pid, UnixMicros},
+    model::units::{MicroJoules, MonotonicNs, Pid, UnixMicros},
 };
 
 /// A process that a reused pid cannot confuse: pid and start time.
@@ -60,6 +61,8 @@ pub struct DomainWork {
     pub detail: Option<String>,
     /// Real time of the read minus the window's end.
     pub read_delay_ns: i64,
+    /// As [`super::window_report::DomainAudit::owed`], as a data set has it. Of a run's first window alone it counts.
+    pub owed: Option<MicroJoules>,
 }
 
 /// Who CPU time counts for.

@@ -89,14 +89,16 @@ fn shown<E: From<DataSetError>>(
     for files in files::find(from)? {
         let mut row = run_row::read(&files.row)?;
         let Some(policy) = policy_of(&row.info)? else { continue };
+        let is_same = policy == row.info.policy;
         row.info = RunInfo { policy, ..row.info.redacted(redaction) };
-        rewritten.windows += rewrite(&files, row, to, redaction)?;
+        rewritten.windows += rewrite(&files, row, is_same, to, redaction)?;
         rewritten.runs += 1;
     }
     Ok(rewritten)
 }
 
-fn rewrite(files: &RunFiles, row: RunRow, to: &dyn Store, redaction: &Redaction) -> Result<u64> {
+/// `is_same`: the policy, so that what the run's first window owes to the run before it holds.
+fn rewrite(files: &RunFiles, row: RunRow, is_same: bool, to: &dyn Store, redaction: &Redaction) -> Result<u64> {
     let info = row.info;
     let mut attributor = Attributor::new(&info);
     let mut stacks = ReadStacks::default();
@@ -110,7 +112,10 @@ fn rewrite(files: &RunFiles, row: RunRow, to: &dyn Store, redaction: &Redaction)
             stacks.read(file)?;
         }
         let mut spans = method_spans::read(part.file::<Methods>())?;
-        for window in windows::read(part, &domains, &stacks)?.0 {
+        for mut window in windows::read(part, &domains, &stacks)?.0 {
+            if !is_same {
+                window.work.domains.iter_mut().for_each(|domain| domain.owed = None);
+            }
             let begins_sum = spans.begins(window.work.wall_start.0, window.work.length_ns);
             writer.window(&attributor.attribute(window.work, &stacks.table), &stacks.table, begins_sum)?;
             windows += 1;

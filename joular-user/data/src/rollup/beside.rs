@@ -53,6 +53,7 @@ pub(super) fn add_domain(sum: &mut DomainAudit, next: &DomainAudit) {
     sum.measured = sum.measured.saturating_add(next.measured);
     sum.attributed = sum.attributed.saturating_add(next.attributed);
     sum.static_share = sum.static_share.saturating_add(next.static_share);
+    // What is owed stays what it was at the beginning.
     sum.unattributed = sum.unattributed.plus(next.unattributed);
     sum.floor = both(sum.floor, next.floor);
     sum.check = both(sum.check, next.check);

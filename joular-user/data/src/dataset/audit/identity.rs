@@ -127,6 +127,7 @@ pub(crate) fn compare_domains(audit: &mut RunAudit, report: &WindowReport, share
         };
         expect("attributed", share.attributed, domain.attributed);
         expect("static", share.static_share, domain.static_share);
+        expect("owed", share.owed, domain.owed);
         for ((item, written), (_, derived)) in share.items.items().into_iter().zip(domain.unattributed.items()) {
             expect(item, written, derived);
         }

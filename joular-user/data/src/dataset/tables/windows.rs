@@ -43,6 +43,13 @@ pub(crate) const ATTRIBUTED_UJ: Column<kind::Int> =
     Column::quantity("attributed_uj", "attribution", "energy of the targets' threads").unit("µJ").null(NO_DOMAIN);
 pub(crate) const STATIC_UJ: Column<kind::Int> =
     Column::quantity("static_uj", "attribution", "idle share, by the run's idle policy").unit("µJ").null(NO_DOMAIN);
+pub(crate) const OWED_UJ: Column<kind::Int> = Column::quantity(
+    "owed_uj",
+    "attribution",
+    "idle energy that earlier windows lacked: this window's idle share makes up for it",
+)
+.unit("µJ")
+.null(NO_DOMAIN);
 pub(crate) const UNATTRIBUTED_UJ: Column<kind::Int> = Column::quantity(
     "unattributed_uj",
     "attribution",
@@ -213,6 +220,7 @@ fn domain_columns() -> Vec<ColumnOf<Windows>> {
         MEASURED_UJ.of::<Windows>(|r| int(r.audit?.measured.0)),
         ATTRIBUTED_UJ.of::<Windows>(|r| int(r.audit?.attributed.0)),
         STATIC_UJ.of::<Windows>(|r| int(r.audit?.static_share.0)),
+        OWED_UJ.of::<Windows>(|r| int(r.audit?.owed.0)),
         UNATTRIBUTED_UJ.of::<Windows>(|r| int(r.audit?.unattributed.total().0)),
         OTHER_PROCESSES_UJ.of::<Windows>(|r| int(r.audit?.unattributed.other_processes.0)),
         KERNEL_UJ.of::<Windows>(|r| int(r.audit?.unattributed.kernel.0)),

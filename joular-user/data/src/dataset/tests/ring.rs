@@ -13,7 +13,15 @@ use crate::{
     dataset::{
         DataSetError, OutputDirectory, ParquetOutput, audit,
         fixture::{self, *},
+        read::{
+            self,
+            files::{self, RunFiles},
+            run_row,
+            stacks::ReadStacks,
+        },
+        reattribute,
         store::{self, Claim, ClaimKind, Limits, LocalDirectory, Object, Published, Ring, Store},
+        tables::Stacks,
         write::Rotated,
     },
     events::{EnergyReading, Event},
@@ -102,6 +110,36 @@ fn a_run_ends_where_the_wall_clock_passes_a_multiple_and_each_is_whole() {
         ]
     };
     assert_eq!(sum(&audits), sum(&audited(whole.path())));
+}
+
+/// Energy that the first window of each run owes, µJ, all domains together.
+fn owed_by_first_windows(root: &Path) -> Vec<u64> {
+    let store = store::open(root).unwrap();
+    let of_run = |files: &RunFiles| {
+        let domains = run_row::read(&files.row).unwrap().info.domains;
+        let (_, part) = files.parts.first().unwrap();
+        let mut stacks = ReadStacks::default();
+        stacks.read(part.file::<Stacks>().unwrap()).unwrap();
+        let first = read::windows::read(part, &domains, &stacks).unwrap().0.swap_remove(0);
+        first.work.domains.iter().map(|domain| domain.owed.unwrap_or_default().0).sum()
+    };
+    files::find(&store).unwrap().iter().map(of_run).collect()
+}
+
+/// Idle power of 1.2 W is to be set apart where counters show a watt.
+#[test]
+fn a_run_goes_on_with_the_idle_energy_that_the_one_before_it_owes() {
+    let [root, again] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    rotated(root.path(), |event| {
+        if let Event::RunStarted(run) = event {
+            run.policy.idle_milliwatts = 1_200;
+        }
+    });
+    assert_eq!(audited(root.path()).len(), 4);
+    let owed = owed_by_first_windows(root.path());
+    assert!(owed[0] == 0 && owed[1..].iter().all(|owed| *owed > 1_000_000), "{owed:?}");
+    reattribute::run::<DataSetError>(root.path(), again.path(), None, |run| Ok(run.policy.clone())).unwrap();
+    assert_eq!(fixture::files(again.path()), fixture::files(root.path()));
 }
 
 #[test]

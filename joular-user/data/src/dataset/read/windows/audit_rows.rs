@@ -47,6 +47,7 @@ pub(crate) struct Shares {
     pub(crate) measured: MicroJoules,
     pub(crate) attributed: MicroJoules,
     pub(crate) static_share: MicroJoules,
+    pub(crate) owed: MicroJoules,
     /// The row's own sum of the items.
     pub(crate) unattributed: MicroJoules,
     pub(crate) items: Unattributed,
@@ -114,6 +115,7 @@ fn domain_work(columns: &Columns<'_>, row: usize, faults: &Texts<'_>) -> Result<
         },
         detail: None,
         read_delay_ns: columns.ints(windows::READ_DELAY_NS)?.maybe(row).unwrap_or(0),
+        owed: number(windows::OWED_UJ)?.map(MicroJoules),
     })
 }
 
@@ -126,6 +128,7 @@ fn shares(columns: &Columns<'_>, row: usize, domain: &str) -> Result<Shares> {
         measured: energy(windows::MEASURED_UJ)?,
         attributed: energy(windows::ATTRIBUTED_UJ)?,
         static_share: energy(windows::STATIC_UJ)?,
+        owed: energy(windows::OWED_UJ)?,
         unattributed: energy(windows::UNATTRIBUTED_UJ)?,
         items: UnattributedColumns::of(columns)?.of_row(row)?,
     })
