@@ -40,9 +40,9 @@ pub fn run(input: &[u8]) {
     let Some((word, rest)) = rest.split_first_chunk() else { return };
     let memory = target.patches.apply(rest);
     let Ok(mut jvm) = Jvm::attach(Box::new(memory), Arc::clone(&target.build), target.image.bias) else { return };
-    target.words.iter().for_each(|word| drop(jvm.resolve(*word)));
+    target.words.iter().for_each(|word| drop(jvm.resolve_all(&[*word])));
     let word = FrameWord(u64::from_le_bytes(*word));
-    assert!(!word.is_of_a_jvm() || !jvm.resolve(word).is_empty(), "nothing is left out");
+    assert!(!word.is_of_a_jvm() || !jvm.resolve_all(&[word]).concat().is_empty(), "nothing is left out");
     jvm.resolve_address(word.0);
     let mut words: Vec<Address> = target.words.iter().map(|word| Address(word.0)).collect();
     jvm.pin([ArrivedStack { id: StackId(1), generation: 0, end: walk_end::ROOT, words: &mut words }]);

@@ -68,7 +68,7 @@ impl LeafSamples {
         jvm.set_leaf_look_up(look_up);
         let (mut outer, mut inlined) = (0, 0);
         for (word, count) in &self.samples {
-            match jvm.resolve(*word).last().map(|frame| frame.method().into_raw()).as_deref() {
+            match jvm.resolve_all(&[*word]).concat().last().map(|frame| frame.method().into_raw()).as_deref() {
                 Some("InlinedSplit.outer") => outer += count,
                 Some("InlinedSplit.inlined") => inlined += count,
                 _ => {}

@@ -1,9 +1,6 @@
-//! Keeps answers by frame word, as long as they are asked for and there is room.
-//!
-//! There are two halves. An answer that is asked for moves to the young half. When that is full it
-//! becomes the old half, and answers that were not asked for since are forgotten.
+//! Keeps what frame words stand for.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use joular_data::model::{
     frame::{Frame, FrameKind},
@@ -14,6 +11,7 @@ use joular_ebpf::abi::{FrameRef, FrameWord};
 use super::{
     line_table::LineTable,
     method::{Method, Names},
+    recent::{Measured, Recent},
 };
 
 /// Levels in one half: with their names some megabytes.
@@ -56,41 +54,36 @@ impl Level {
     }
 }
 
+impl Measured for Arc<[Level]> {
+    fn size(&self) -> usize {
+        self.len() + 1
+    }
+}
+
 /// The meanings of a JVM's frame words.
-#[derive(Debug, Default)]
-pub struct Answers {
-    young: HashMap<FrameWord, Arc<[Level]>>,
-    young_levels: usize,
-    old: HashMap<FrameWord, Arc<[Level]>>,
+#[derive(Debug)]
+pub struct Answers(Recent<FrameWord, Arc<[Level]>>);
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self(Recent::new(MAX_LEVELS))
+    }
 }
 
 impl Answers {
     pub fn get(&mut self, word: FrameWord) -> Option<Arc<[Level]>> {
-        if let Some(known) = self.young.get(&word) {
-            return Some(Arc::clone(known));
-        }
-        let known = self.old.remove(&word)?;
-        self.insert(word, Arc::clone(&known));
-        Some(known)
+        self.0.get(word).map(Arc::clone)
     }
 
     pub fn put(&mut self, word: FrameWord, levels: Vec<Level>) {
-        self.insert(word, levels.into());
-    }
-
-    fn insert(&mut self, word: FrameWord, levels: Arc<[Level]>) {
-        if self.young_levels >= MAX_LEVELS {
-            self.old = std::mem::take(&mut self.young);
-            self.young_levels = 0;
-        }
-        self.young_levels += levels.len() + 1;
-        self.young.insert(word, levels);
+        self.0.put(word, levels.into());
     }
 
     /// Ends a window. Stubs and adapters are forgotten: they have no id that would show that they
     /// are others now.
     pub fn end_window(&mut self) {
         self.retain(|frame| !matches!(frame, FrameRef::Blob { .. }));
+        self.0.end_window();
     }
 
     pub fn forget_interpreted(&mut self) {
@@ -98,29 +91,13 @@ impl Answers {
     }
 
     fn retain(&mut self, keep: impl Fn(FrameRef) -> bool) {
-        for half in [&mut self.young, &mut self.old] {
-            half.retain(|word, _| keep(word.decode()));
-        }
+        self.0.retain(|word| keep(word.decode()));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_asked_for_stays() {
-        let mut answers = Answers::default();
-        let hot = FrameWord::compiled_call(1, 1);
-        answers.put(hot, vec![Level::stub("hot")]);
-        for id in 2..u32::try_from(MAX_LEVELS * 2).unwrap() {
-            answers.put(FrameWord::compiled_call(id, 1), vec![Level::stub("cold")]);
-            assert!(id % 100 != 0 || answers.get(hot).is_some());
-        }
-        assert_eq!(answers.get(hot).unwrap()[0].frame().name, "hot");
-        assert_eq!(answers.get(FrameWord::compiled_call(2, 1)), None);
-        assert!(answers.young.len() + answers.old.len() <= MAX_LEVELS);
-    }
 
     #[test]
     fn what_has_no_id_is_forgotten() {

@@ -193,7 +193,7 @@ impl JvmImage {
         let mut frames = Vec::new();
         for word in words.iter().rev().map(|address| FrameWord(address.0)) {
             if word.is_of_a_jvm() {
-                frames.extend(jvm.resolve(word));
+                frames.extend(jvm.resolve_all(&[word]).into_iter().flatten());
             } else {
                 frames.push(self.native(word));
             }

@@ -153,12 +153,17 @@ impl Jvm {
         if let Some(known) = self.answers.get(word) {
             return Some(known);
         }
-        let levels = self.without_memory(word)?;
+        let levels = match word.decode() {
+            FrameRef::CompiledAt { compile_id, offset } => {
+                self.leaves.known_levels(compile_id, self.cache.low().wrapping_add(u64::from(offset)))?
+            }
+            _ => self.without_memory(word)?,
+        };
         self.answers.put(word, levels);
         self.answers.get(word)
     }
 
-    /// What a word stands for, if nothing has to be read for it.
+    /// What a word stands for that is the same as long as the JVM runs, or was read when its stack arrived.
     fn without_memory(&self, word: FrameWord) -> Option<Vec<Level>> {
         match word.decode() {
             FrameRef::Interpreted { method, bci } => {
@@ -175,19 +180,11 @@ impl Jvm {
                 CodeAt::Blob(_) => None,
             },
             FrameRef::Native { .. } => Some(Vec::new()),
-            FrameRef::CompiledAt { compile_id, offset } => {
-                self.leaves.known_levels(compile_id, self.cache.low().wrapping_add(u64::from(offset)))
-            }
-            FrameRef::CompiledCall { .. } | FrameRef::Class { .. } => None,
+            FrameRef::CompiledAt { .. } | FrameRef::CompiledCall { .. } | FrameRef::Class { .. } => None,
         }
     }
 
-    /// The frames that a word stands for, outermost first; none for native code.
-    pub fn resolve(&mut self, word: FrameWord) -> Vec<Frame> {
-        self.resolve_all(&[word]).pop().unwrap_or_default()
-    }
-
-    /// The same for several words.
+    /// The frames that words stand for, outermost first; none for native code.
     pub fn resolve_all(&mut self, words: &[FrameWord]) -> Vec<Vec<Frame>> {
         self.learn(words);
         let unread = || evicted().iter().map(Level::frame).collect();
@@ -367,6 +364,7 @@ impl Jvm {
     /// Returns whether numbers of methods were dropped, so that all stacks must be sent again.
     pub fn end_window(&mut self) -> bool {
         self.answers.end_window();
+        self.leaves.end_window();
         let was_full = self.pinned.bound();
         if was_full {
             self.methods.clear();

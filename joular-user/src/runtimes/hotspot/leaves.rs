@@ -17,12 +17,13 @@ use super::{
     nmethod::{MethodAt, Nmethod},
     places::{Place, Places, Speaks},
     reader::levels,
+    recent::{Measured, Recent},
 };
 
 use crate::bounds::Bound;
 
-/// Descriptions, loops and chains kept for a JVM: a few megabytes.
-const MAX_SIZE: usize = 1 << 18;
+/// Descriptions, loops and chains in one half of what is kept of a JVM: a few megabytes.
+const MAX_SIZE: usize = 1 << 17;
 /// Descriptions of a loop that are compared.
 const MAX_COMPARED: usize = 256;
 pub static COMPARED: Bound = Bound::new(
@@ -54,27 +55,32 @@ pub struct Known {
     methods: HashMap<u64, Arc<Method>>,
 }
 
-impl Known {
+impl Measured for Known {
     fn size(&self) -> usize {
         1 + self.places.size() + self.chains.values().map(|chain| 1 + chain.len()).sum::<usize>() + self.methods.len()
     }
+}
 
+impl Known {
     fn offset(&self, pc: u64) -> u32 {
         u32::try_from(pc.wrapping_sub(self.nmethod.blob.code_begin)).unwrap_or(u32::MAX)
     }
 }
 
 /// Compiled methods that were read, by the bits of their compile ids that frame words have.
-#[derive(Debug, Default)]
-pub struct Leaves {
-    known: HashMap<u32, Known>,
-    size: usize,
+#[derive(Debug)]
+pub struct Leaves(Recent<u32, Known>);
+
+impl Default for Leaves {
+    fn default() -> Self {
+        Self(Recent::new(MAX_SIZE))
+    }
 }
 
 impl Leaves {
     /// The levels at an address, outermost first, if nothing has to be read for them.
-    pub fn known_levels(&self, compile_id: u32, pc: u64) -> Option<Vec<Level>> {
-        let known = self.known.get(&(compile_id & ID_MASK)).filter(|known| known.nmethod.blob.contains(pc))?;
+    pub fn known_levels(&mut self, compile_id: u32, pc: u64) -> Option<Vec<Level>> {
+        let known = self.0.get(compile_id & ID_MASK).filter(|known| known.nmethod.blob.contains(pc))?;
         let chain = |scope| known.chains.get(&scope).cloned().ok_or(());
         let places = around(&known.places, known.offset(pc), chain).ok()?;
         levels(&known.nmethod, known.kind?, places, |method| known.methods.get(&method).cloned().ok_or(())).ok()
@@ -132,19 +138,15 @@ impl Leaves {
 
     /// Forgets a compiled method, such as one that was not what it seemed.
     pub fn forget(&mut self, compile_id: u32) -> Option<Known> {
-        let known = self.known.remove(&(compile_id & ID_MASK))?;
-        self.size -= known.size();
-        Some(known)
+        self.0.take(compile_id & ID_MASK)
+    }
+
+    pub fn end_window(&mut self) {
+        self.0.end_window();
     }
 
     fn insert(&mut self, known: Known) {
-        let size = known.size();
-        self.size += size;
-        if self.size > MAX_SIZE {
-            self.known.clear();
-            self.size = size;
-        }
-        self.known.insert(known.nmethod.compile_id & ID_MASK, known);
+        self.0.put(known.nmethod.compile_id & ID_MASK, known);
     }
 }
 
@@ -253,14 +255,14 @@ mod tests {
         let chains = HashMap::from([(1, vec![outer]), (2, vec![inlined, outer])]);
         let mut leaves = Leaves::default();
         leaves.insert(Known { nmethod, places, chains, kind: None, methods: HashMap::new() });
-        let kinds = |leaves: &Leaves, id, pc| {
+        let kinds = |leaves: &mut Leaves, id, pc| {
             let levels = leaves.known_levels(id, pc)?;
             Some(levels.into_iter().map(|level| level.kind).collect::<Vec<_>>())
         };
-        assert_eq!(kinds(&leaves, 5, 0x1014), None, "its names were not read");
+        assert_eq!(kinds(&mut leaves, 5, 0x1014), None, "its names were not read");
         let method = |address| (address, Arc::new(Method::of_test()));
         leaves.keep(nmethod.compile_id, FrameKind::CompiledC2, [method(OUTER)]);
-        assert_eq!(kinds(&leaves, 5, 0x1018), None, "one of its methods was not read");
+        assert_eq!(kinds(&mut leaves, 5, 0x1018), None, "one of its methods was not read");
         leaves.keep(nmethod.compile_id, FrameKind::CompiledC2, [method(INLINED)]);
         let c2 = FrameKind::CompiledC2;
         for (offset, expected) in [
@@ -271,10 +273,14 @@ mod tests {
             (9, None),
             (12, None),
         ] {
-            assert_eq!(kinds(&leaves, 5, 0x1010 + offset), expected, "{offset}");
+            assert_eq!(kinds(&mut leaves, 5, 0x1010 + offset), expected, "{offset}");
         }
-        assert_eq!((kinds(&leaves, 6, 0x1014), kinds(&leaves, 5, 0x2014)), (None, None), "another method's code");
-        assert!(leaves.forget(5).is_some() && kinds(&leaves, 5, 0x1014).is_none());
+        assert_eq!(
+            (kinds(&mut leaves, 6, 0x1014), kinds(&mut leaves, 5, 0x2014)),
+            (None, None),
+            "another method's code"
+        );
+        assert!(leaves.forget(5).is_some() && kinds(&mut leaves, 5, 0x1014).is_none());
     }
 
     #[test]
@@ -284,20 +290,5 @@ mod tests {
         let places = Places::new(&descriptors, &[], MachineCode::new(&[0x90, 0x90, 0x90, 0x74, 0xfb], 0), |_| false);
         assert_eq!(named(&places, 1), [OUTER]);
         assert_eq!(named(&places, 2), [INLINED, OUTER], "it is described itself");
-    }
-
-    #[test]
-    fn room_is_bounded_and_given_back() {
-        let mut leaves = Leaves::default();
-        let descriptors: Vec<Place> = (0..1000).map(|at| Place { at, scope: 1 }).collect();
-        for id in 0..1000 {
-            let places = Places::new(&descriptors, &[], MachineCode::new(&[], 0), |_| false);
-            let nmethod = compiled(Blob::default(), id, 0);
-            let (chains, methods) = (HashMap::from([(1, Vec::new())]), HashMap::new());
-            leaves.insert(Known { nmethod, places, chains, kind: None, methods });
-            leaves.keep(id, FrameKind::CompiledC2, [(id.into(), Arc::new(Method::of_test()))]);
-            let size: usize = leaves.known.values().map(Known::size).sum();
-            assert!(size <= MAX_SIZE && size == leaves.size);
-        }
     }
 }

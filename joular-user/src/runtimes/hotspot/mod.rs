@@ -45,6 +45,7 @@ pub mod perf_data;
 pub mod pinned;
 pub mod places;
 pub mod reader;
+pub mod recent;
 pub mod regions;
 pub mod scopes;
 pub mod stub_code;

@@ -31,6 +31,12 @@ use super::{
 };
 use crate::symbols::{Symbolizer, SymbolizerOptions};
 
+impl Jvm {
+    pub(super) fn resolve(&mut self, word: FrameWord) -> Vec<Frame> {
+        self.resolve_all(&[word]).remove(0)
+    }
+}
+
 #[test]
 fn what_the_kernel_side_needs_is_found() {
     each_jvm(&[], |jvm| {

@@ -1,5 +1,7 @@
 //! Lists what programs said over time: phases, and what happened.
 
+use std::cmp::Reverse;
+
 use serde::Serialize;
 
 use super::strings::Strings;
@@ -40,10 +42,18 @@ struct Event {
 /// What was said, before it has places in a page.
 #[derive(Debug, Default)]
 pub(super) struct Said {
-    /// Path, depth and times.
-    phases: Vec<(String, usize, UnixMicros, UnixMicros)>,
+    phases: Vec<SaidPhase>,
     events: Vec<(String, UnixMicros)>,
     left_out: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct SaidPhase {
+    path: String,
+    from: UnixMicros,
+    to: UnixMicros,
+    /// Phases that began in one window have one beginning, and this tells them apart.
+    order: usize,
 }
 
 impl Said {
@@ -57,8 +67,8 @@ impl Said {
         for (run, row) in data.catalog.runs.iter().enumerate() {
             for phase in &row.phases {
                 if let Some((from, to)) = within(phase, (start, end)) {
-                    let path = phase.path.to_string();
-                    said.phases.push((path.clone(), path.matches('/').count(), from, to));
+                    let order = said.phases.len();
+                    said.phases.push(SaidPhase { path: phase.path.to_string(), from, to, order });
                 }
             }
             for event in data.events(run, MOST)? {
@@ -68,27 +78,33 @@ impl Said {
                 }
             }
         }
-        said.phases.sort_by_key(|(path, _, from, to)| (std::cmp::Reverse(to.0 - from.0), *from, path.clone()));
         said.left_out = said.phases.len().saturating_sub(MOST);
-        said.phases.truncate(MOST);
-        said.phases.sort_by_key(|(path, depth, from, _)| (*from, *depth, path.clone()));
+        said.phases = longest(said.phases, MOST);
         said.events.sort_by_key(|(_, at)| *at);
         said.events.truncate(MOST);
         Ok(said)
     }
 
     pub(super) fn timeline(&self, start_us: i64, strings: &mut Strings) -> Timeline {
-        let phase = |(path, depth, from, to): &(String, usize, UnixMicros, UnixMicros)| Phase {
-            path: strings.place(path),
-            depth: *depth,
-            from_us: from.0 - start_us,
-            to_us: to.0 - start_us,
+        let phase = |phase: &SaidPhase| Phase {
+            path: strings.place(&phase.path),
+            depth: phase.path.matches('/').count(),
+            from_us: phase.from.0 - start_us,
+            to_us: phase.to.0 - start_us,
         };
         let phases = self.phases.iter().map(phase).collect();
         let event = |(text, at): &(String, UnixMicros)| Event { text: strings.place(text), at_us: at.0 - start_us };
         let events = self.events.iter().map(event).collect();
         Timeline { phases, events, left_out: self.left_out }
     }
+}
+
+/// The phases that took longest, in the order in which they began.
+fn longest(mut phases: Vec<SaidPhase>, most: usize) -> Vec<SaidPhase> {
+    phases.sort_by_key(|phase| (Reverse(phase.to.0 - phase.from.0), phase.from, phase.order));
+    phases.truncate(most);
+    phases.sort_by_key(|phase| (phase.from, phase.order));
+    phases
 }
 
 /// The part of a phase that is in a span. A phase that began and ended in one window has no time of its own: it is shown
@@ -102,6 +118,21 @@ fn within(phase: &PhaseWindows, (start, end): (UnixMicros, UnixMicros)) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn phases_that_began_in_one_window_keep_their_order() {
+        let phase = |(order, (path, from, to)): (usize, (&str, i64, i64))| SaidPhase {
+            path: path.to_owned(),
+            from: UnixMicros(from),
+            to: UnixMicros(to),
+            order,
+        };
+        let said = [("load", 5, 5), ("load/parse", 5, 5), ("load", 5, 9), ("store", 7, 8), ("load/parse", 5, 8)];
+        let said: Vec<_> = said.into_iter().enumerate().map(phase).collect();
+        let orders = |most| longest(said.clone(), most).into_iter().map(|phase| phase.order).collect::<Vec<_>>();
+        assert_eq!(orders(10), [0, 1, 2, 4, 3]);
+        assert_eq!(orders(3), [2, 4, 3]);
+    }
 
     #[test]
     fn a_phase_is_shown_where_it_is_in_the_span_even_if_it_took_no_window() {
