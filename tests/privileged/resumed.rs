@@ -49,19 +49,20 @@ impl Compiler {
 
     /// They take some tens of microseconds, and in the interpreter a millisecond: what it takes to come to them is some
     /// microseconds there, and more on a busy machine, and would otherwise be a visible part of what is sampled.
-    const fn iterations(self) -> u32 {
+    const fn iterations(self, threads: u32) -> u32 {
         match self {
             Self::C1 | Self::C2 => 20_000,
-            Self::None => 50_000,
+            Self::None if threads <= MANY => 50_000,
+            // Else they would not have a round each.
+            Self::None => 10_000,
         }
     }
 
-    /// Threads that have ended before anybody looks, of so many at a time.
-    fn rounds(self, threads: u32) -> u32 {
+    /// Threads that have ended before anybody looks, if they are few.
+    const fn rounds(self) -> u32 {
         match self {
-            Self::C1 | Self::C2 => threads.max(5_000),
-            // Ten thousand would take half a minute.
-            Self::None => threads.clamp(500, 2_500),
+            Self::C1 | Self::C2 => 5_000,
+            Self::None => 500,
         }
     }
 }
@@ -82,7 +83,7 @@ impl Case {
         Self { release, compiler, carriers, threads, depth, flags: &[] }
     }
 
-    /// Long enough for many samples, and for few threads for several rounds.
+    /// Long enough for several rounds.
     const fn seconds(self) -> u32 {
         match self.compiler {
             _ if self.threads <= MANY => 3,
@@ -214,7 +215,7 @@ fn record(case: Case, measures: u32) -> Result<Recorded> {
     let workload = ["before", "after"]
         .iter()
         .fold(workload, |workload, method| workload.dont_inline(&format!("ResumedThreads::{method}")));
-    let arguments = [threads, depth, compiler.iterations(), compiler.rounds(threads)];
+    let arguments = [threads, depth, compiler.iterations(threads), threads.max(compiler.rounds())];
     let workload = arguments.iter().fold(workload, |workload, argument| workload.argument(&argument.to_string()));
     let mut jvm = workload.start()?;
     let run = Run::modelled().pid(jvm.pid()).with("--interval", WINDOW).argument("--json");

@@ -37,6 +37,11 @@ pub struct ReportFlags {
     #[arg(long)]
     pub activations: bool,
 
+    /// Show how many watts threads draw per CPU second, learnt from windows of measured energy: with --by thread, service
+    /// and other groups of threads
+    #[arg(long, conflicts_with_all = ["measure", "activations", "carbon", "price"])]
+    pub watts: bool,
+
     /// Print one JSON object
     #[arg(long, group = "format")]
     pub json: bool,

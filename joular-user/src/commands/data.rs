@@ -37,6 +37,11 @@ use crate::{
 };
 
 pub(super) fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
+    if flags.watts {
+        let tables = report::watts::read(&flags.data, &config::watts_request(flags)?)?;
+        unless_closed(tables.write(&mut io::stdout().lock())).map_err(unwritten("watts"))?;
+        return Ok(Exit::Success);
+    }
     let request = config::report_request(flags, config::footprint(&flags.footprint)?)?;
     let out = io::stdout();
     let look = match Screen::of(io::stdout(), std::env::var_os("NO_COLOR").is_none()) {

@@ -4,7 +4,8 @@ use joular_data::report::{
     Format,
     footprint::Choices,
     measure::Measure,
-    ranking::{Request, Sort, TableOf},
+    ranking::{By, Request, Sort, TableOf},
+    watts::WattsRequest,
 };
 
 use super::{ConfigError, part::part};
@@ -38,6 +39,24 @@ pub fn report_request(flags: &ReportFlags, footprint: Option<Choices>) -> Result
     let format = Format::of_flags(flags.json, flags.csv, flags.markdown);
     let (top, activations) = (flags.top, flags.activations);
     Ok(Request { filter, app, tables, top, sort, activations, footprint, format })
+}
+
+/// What `--watts` shows.
+///
+/// # Errors
+/// If a flag cannot be understood, or rows are not about threads.
+pub fn watts_request(flags: &ReportFlags) -> Result<WattsRequest, ConfigError> {
+    let request = report_request(flags, None)?;
+    let by: Vec<By> = request.of_energy().collect();
+    if let Some(other) = by.iter().find(|by| !by.is_of_threads()) {
+        return Err(ConfigError::Conflict {
+            place: "--watts".to_owned(),
+            other: format!("--by {}", other.name()),
+            advice: "watts are of threads: write --by thread, thread-pool, category, process, command, service, \
+                     container, pod, namespace or host",
+        });
+    }
+    Ok(WattsRequest { filter: request.filter, by, format: request.format })
 }
 
 /// What is ranked or drawn.

@@ -68,20 +68,14 @@ impl Claims {
     }
 
     fn by_cpu_weights(mut self, domain: &Domain, slices: &[ClaimedSlice], policy: &Policy) -> Self {
-        let here = || slices.iter().filter(|claimed| is_in(domain, claimed));
-        let weighing = Weighing::new(&domain.divided_by, policy, here());
-        for claimed in here() {
-            let slice = claimed.slice;
-            self.cpus.elapsed_ns = self.cpus.elapsed_ns.saturating_add(slice.cpu_ns);
-            match claimed.claimant {
-                Claimant::Idle => self.cpus.idle_ns = self.cpus.idle_ns.saturating_add(slice.cpu_ns),
-                claimant => {
-                    let weight = weighing.weigh(claimed);
-                    self.claim(claimant, weight.own);
-                    self.profiler = self.profiler.saturating_add(weight.instrument);
-                }
+        for claimed in slices.iter().filter(|claimed| is_in(domain, claimed)) {
+            let cpu_ns = claimed.slice.cpu_ns;
+            self.cpus.elapsed_ns = self.cpus.elapsed_ns.saturating_add(cpu_ns);
+            if claimed.claimant == Claimant::Idle {
+                self.cpus.idle_ns = self.cpus.idle_ns.saturating_add(cpu_ns);
             }
         }
+        weighed(domain, slices, policy, |claimant, weight| self.claim(claimant, weight));
         self
     }
 
@@ -96,6 +90,17 @@ impl Claims {
         if let Some(own) = own {
             *own = own.saturating_add(weight);
         }
+    }
+}
+
+/// Gives the weight of each slice in a domain's place, and of what joular-bpf's programs took of it, to `give`.
+pub(crate) fn weighed(domain: &Domain, slices: &[ClaimedSlice], policy: &Policy, mut give: impl FnMut(Claimant, u64)) {
+    let here = || slices.iter().filter(|claimed| is_in(domain, claimed));
+    let weighing = Weighing::new(&domain.divided_by, policy, here());
+    for claimed in here().filter(|claimed| claimed.claimant != Claimant::Idle) {
+        let weight = weighing.weigh(claimed);
+        give(claimed.claimant, weight.own);
+        give(Claimant::Profiler, weight.instrument);
     }
 }
 

@@ -27,7 +27,7 @@ mod branches;
 mod by_bytes;
 mod by_samples;
 mod category;
-mod claims;
+pub(crate) mod claims;
 pub mod collector;
 mod conservation;
 #[cfg(test)]

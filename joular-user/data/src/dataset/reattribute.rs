@@ -127,7 +127,7 @@ fn rewrite(files: &RunFiles, row: RunRow, is_same: bool, to: &dyn Store, redacti
 }
 
 /// Without the table that says who ran, nobody would get anything.
-fn expect_weights(part: &FlushFiles) -> Result<()> {
+pub(crate) fn expect_weights(part: &FlushFiles) -> Result<()> {
     match part.file::<Threads>().or_else(|| part.file::<Branches>()) {
         Some(file) if part.file::<Weights>().is_none() => Err(DataSetError::NoWeights { path: file.path() }),
         _ => Ok(()),

@@ -16,6 +16,7 @@ pub mod profile;
 pub mod ranking;
 pub mod tree;
 pub mod validate;
+pub mod watts;
 
 pub use self::format::Format;
 

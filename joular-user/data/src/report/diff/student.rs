@@ -13,6 +13,16 @@ pub fn two_sided(t: f64, freedom: f64) -> f64 {
     incomplete_beta(freedom / 2.0, 0.5, freedom / (freedom + t * t)).clamp(0.0, 1.0)
 }
 
+/// Probability of a ratio of variances at least this large (Fisher's F distribution), with so many degrees of freedom of
+/// the upper and of the lower variance; 1 where that is not defined.
+pub fn beyond_f(ratio: f64, upper: f64, lower: f64) -> f64 {
+    let is_defined = ratio > 0.0 && upper > 0.0 && lower > 0.0;
+    if !is_defined {
+        return 1.0;
+    }
+    incomplete_beta(lower / 2.0, upper / 2.0, lower / (lower + upper * ratio)).clamp(0.0, 1.0)
+}
+
 /// The value that is exceeded on either side with this probability: the inverse of `two_sided`.
 pub fn quantile(probability: f64, freedom: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
@@ -82,6 +92,25 @@ fn log_gamma(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ratios_of_variances_are_as_rare_as_in_tables() {
+        // Upper 5 and 1 per cent points of F (Fisher and Yates), and the square of Student's t.
+        for (ratio, upper, lower, expected) in [
+            (4.1028, 2.0, 10.0, 0.05),
+            (3.8853, 2.0, 12.0, 0.05),
+            (4.7726, 4.0, 16.0, 0.01),
+            (2.2281_f64.powi(2), 1.0, 10.0, 0.05),
+        ] {
+            assert!(
+                (beyond_f(ratio, upper, lower) - expected).abs() < 2e-4,
+                "{ratio} {}",
+                beyond_f(ratio, upper, lower)
+            );
+        }
+        assert_eq!([beyond_f(f64::NAN, 1.0, 1.0), beyond_f(-1.0, 1.0, 1.0), beyond_f(1.0, 0.0, 1.0)], [1.0; 3]);
+        assert_eq!(beyond_f(f64::INFINITY, 1.0, 1.0), 0.0);
+    }
 
     #[test]
     fn quantiles_are_those_of_the_tables() {

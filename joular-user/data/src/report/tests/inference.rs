@@ -40,6 +40,11 @@ const OLD_JVM: Pid = Pid(9);
 
 /// Writes a data set of windows of one second. Methods have numbers from 1 and are called `m1`….
 pub(super) fn write(root: &Path, methods: u64, windows: &[Vec<Did>]) {
+    write_drawing(root, methods, windows, |did| did.cpu_us);
+}
+
+/// The same, of threads that use so many µJ.
+pub(super) fn write_drawing(root: &Path, methods: u64, windows: &[Vec<Did>], uj: impl Fn(&Did) -> u64) {
     let meter = Meter::Counter { range_uj: 262_143_328_850, unit_uj: 1, max_watts: 1_000 };
     let run = RunInfo {
         run_id: "run-1".into(),
@@ -90,7 +95,7 @@ pub(super) fn write(root: &Path, methods: u64, windows: &[Vec<Did>]) {
     let mut counter = 0;
     events.push(reading(0, counter));
     for (index, threads) in (0..).zip(windows) {
-        counter += threads.iter().map(|did| did.cpu_us).sum::<u64>();
+        counter += threads.iter().map(&uj).sum::<u64>();
         events.extend([reading(index + 1, counter), window(index, threads)]);
     }
     events.push(Event::RunEnded(RunEnd { ended: UnixMicros(1), reason: "duration".into() }));

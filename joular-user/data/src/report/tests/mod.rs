@@ -14,3 +14,4 @@ mod measures;
 mod moved;
 mod profile;
 mod secrets;
+mod watts;

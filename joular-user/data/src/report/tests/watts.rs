@@ -1,0 +1,79 @@
+//! Watts per CPU second are found again in data sets of threads that draw what is chosen.
+
+use super::inference::{Did, did, write, write_drawing};
+use crate::{
+    noise::Noise,
+    report::{
+        Format,
+        profile::Filter,
+        ranking::By,
+        watts::{WattsError, WattsRequest, read},
+    },
+};
+
+/// Two busy threads and one that hardly runs, for different times in each window.
+fn windows(count: usize) -> Vec<Vec<Did>> {
+    let mut noise = Noise(3);
+    let mut cpu_us = || noise.below(300_000);
+    (0..count)
+        .map(|_| {
+            vec![
+                did(100, "vectors", cpu_us(), &[(1, 1)]),
+                did(101, "memory", cpu_us(), &[(2, 1)]),
+                did(102, "seldom", 1_000, &[]),
+            ]
+        })
+        .collect()
+}
+
+/// 20 and 8 W.
+fn draws(did: &Did) -> u64 {
+    did.cpu_us * if did.name == "vectors" { 20 } else { 8 }
+}
+
+fn text(root: &std::path::Path, by: &[By], format: Format) -> Result<String, WattsError> {
+    let mut out = Vec::new();
+    let request = WattsRequest { filter: Filter::default(), by: by.to_vec(), format };
+    read(root, &request)?.write(&mut out).unwrap();
+    Ok(String::from_utf8(out).unwrap())
+}
+
+#[test]
+fn threads_have_the_watts_that_they_drew() {
+    let root = tempfile::tempdir().unwrap();
+    write_drawing(root.path(), 4, &windows(120), draws);
+    let json = text(root.path(), &[By::Thread, By::Process], Format::Json).unwrap();
+    let tables: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let rows = tables[0]["rows"].as_array().unwrap();
+    let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), 3, "{json}");
+    for (name, watts) in [("vectors", 20.0), ("memory", 8.0)] {
+        let row = &rows[names.iter().position(|found| found.starts_with(name)).unwrap()];
+        let found = row["watts"].as_f64().unwrap();
+        assert!((found - watts).abs() < 0.01 * watts && row["is_told"] == true, "{json}");
+    }
+    assert_eq!(names[2], "[everything else]", "threads below 1 % of the time");
+    assert_eq!((&tables[0]["differs"], &tables[1]["differs"]), (&true.into(), &false.into()));
+    assert_eq!(tables[1]["rows"].as_array().unwrap().len(), 1, "one process");
+}
+
+#[test]
+fn every_format_has_the_same_rows() {
+    let root = tempfile::tempdir().unwrap();
+    write_drawing(root.path(), 4, &windows(120), draws);
+    for (format, lines) in [(Format::Text, 7), (Format::Markdown, 7), (Format::Csv, 4)] {
+        let written = text(root.path(), &[By::Thread], format).unwrap();
+        assert_eq!(written.lines().count(), lines, "{written}");
+        assert!(written.contains("vectors") && written.contains("[everything else]"), "{written}");
+    }
+    let written = text(root.path(), &[By::Thread], Format::Text).unwrap();
+    assert!(written.contains("The groups draw different power (p < 0.001)."), "{written}");
+}
+
+#[test]
+fn what_windows_do_not_tell_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), 4, &windows(30));
+    let found = text(root.path(), &[By::Thread], Format::Text);
+    assert!(matches!(found, Err(WattsError::TooFew { windows: 30, groups: 3, needed: 60 })), "{found:?}");
+}
