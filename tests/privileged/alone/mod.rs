@@ -18,3 +18,4 @@ mod random_samples;
 mod split_70_30;
 mod time;
 mod topology;
+mod watts;

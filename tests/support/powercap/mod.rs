@@ -29,6 +29,7 @@ pub use self::{
     log::{Entry, Log, Measured},
     zone::Fault,
 };
+use crate::schedstat;
 
 /// How often counters advance.
 pub const STEP: Duration = Duration::from_millis(5);
@@ -54,6 +55,8 @@ pub struct Plan {
     name: String,
     cpus: Vec<usize>,
     watts: Watts,
+    /// More watts of processes while they run on a CPU.
+    more: Vec<(u32, u64)>,
     range_uj: u64,
     start_uj: u64,
 }
@@ -66,6 +69,7 @@ impl Plan {
             name: format!("package-{package}"),
             cpus: cpus.to_vec(),
             watts,
+            more: Vec::new(),
             range_uj: RANGE_UJ,
             start_uj: 1_000_000,
         }
@@ -75,6 +79,12 @@ impl Plan {
     pub fn dram(package: u32, cpus: &[usize], watts: Watts) -> Self {
         let entry = format!("intel-rapl:{package}:0");
         Self { entry, name: "dram".to_owned(), ..Self::package(package, cpus, watts) }
+    }
+
+    /// A CPU draws so many watts more while this process runs on it, which must outlive the tree.
+    pub fn more_of(mut self, pid: u32, watts: u64) -> Self {
+        self.more.push((pid, watts));
+        self
     }
 
     /// Largest value, after which it begins at 0.
@@ -168,7 +178,9 @@ fn advance(zones: &Mutex<Vec<Zone>>, plans: &[Plan], stop: &AtomicBool) -> Resul
     while !stop.load(Ordering::Relaxed) {
         cpu_use.advance()?;
         for (zone, plan) in lock(zones).iter_mut().zip(plans) {
-            let dynamic_uj = plan.watts.per_cpu * cpu_use.busy_us(&plan.cpus);
+            let more_uj = |(pid, watts): &(u32, u64)| Ok(watts * schedstat::process(*pid)? / 1000);
+            let more_uj: u64 = plan.more.iter().map(more_uj).sum::<Result<_>>()?;
+            let dynamic_uj = plan.watts.per_cpu * cpu_use.busy_us(&plan.cpus) + more_uj;
             zone.advance(plan.start_uj + plan.watts.idle * cpu_use.elapsed_us() + dynamic_uj)?;
         }
         thread::sleep(STEP);
