@@ -291,6 +291,50 @@ fn a_baseline_stops_what_a_comparison_with_its_data_set_stops() {
 }
 
 #[test]
+fn a_baseline_of_several_sessions_tells_a_change_from_what_differs_between_sessions() {
+    let parent = tempfile::tempdir().unwrap();
+    // Four runs each, recorded at other times; one draws as much more as a warm day may take.
+    let session = |name: &str, watts| {
+        runs_of(&parent.path().join(name), watts, |run| {
+            run.run_id = format!("{name}-{}", run.run_id);
+            run.started.0 += i64::from(name.as_bytes()[0]) * 3_600_000_000;
+        })
+    };
+    let [first, second, third] = [("a", 30), ("b", 31), ("c", 30)].map(|(name, watts)| session(name, watts));
+    let [warm, more] = [("d", 31), ("e", 45)].map(|(name, watts)| session(name, watts));
+    let file = parent.path().join("baseline.json");
+    let path = |path: &Path| path.to_str().unwrap().to_owned();
+    let save = |data: &Path, options: &[&str]| {
+        joular_bpf(&[&["baseline", "save", &path(data), &path(&file), "--session"], options].concat())
+    };
+    let verdict = |data: &Path| {
+        let found = joular_bpf(&["baseline", "check", &path(&file), &path(data), "--json"]);
+        let found: Value = serde_json::from_str(&found.stdout).unwrap_or_else(|error| panic!("{error}: {found:?}"));
+        (found["total"]["verdict"].as_str().unwrap().to_owned(), found["warnings"].to_string())
+    };
+    let gate = |data: &Path| joular_bpf(&["baseline", "check", &path(&file), &path(data), "--fail-above", "5%"]).code();
+    // The first session begins the file, and says what is missing.
+    assert_eq!(save(&first, &["--by", "class"]).code(), Some(0));
+    for data in [&warm, &more] {
+        let (verdict, warnings) = verdict(data);
+        assert_eq!(verdict, "not enough sessions");
+        assert!(warnings.contains("Add 2 sessions or more") && warnings.contains("--session"), "{warnings}");
+    }
+    assert_eq!((gate(&warm), gate(&more)), (Some(0), REGRESSION));
+    for (data, options, code, words) in [
+        (&second, &["--by", "method"][..], 2, "a baseline of --by class"),
+        (&second, &[], 0, ""),
+        (&second, &[], 1, "already"),
+        (&third, &["--keep-sessions", "3"], 0, ""),
+    ] {
+        let saved = save(data, options);
+        assert!(saved.code() == Some(code) && saved.stderr.contains(words), "{saved:?}");
+    }
+    assert_eq!((verdict(&warm).0.as_str(), verdict(&more).0.as_str()), ("not certain", "more"));
+    assert_eq!((gate(&warm), gate(&more)), (Some(0), REGRESSION));
+}
+
+#[test]
 fn flags_that_make_no_sense_are_refused() {
     for (options, word) in [
         (&["--work-a", "1"][..], "--work-b"),

@@ -16,12 +16,17 @@ pub struct BaselineFlags {
 #[allow(clippy::large_enum_variant, reason = "the program has one value of it")]
 pub enum BaselineCommand {
     /// Write a baseline of a data set: its total, phases and largest rows, by run
-    #[command(after_help = "Example: joular-bpf baseline save shop-run energy-baseline.json")]
+    ///
+    /// Verdicts need a baseline of at least 3 sessions, recorded at different times: sessions differ more than the runs
+    /// in them. The first command below begins a baseline, the second adds a session.
+    #[command(after_help = "Examples:\n  joular-bpf baseline save shop-run energy-baseline.json\n  \
+                            joular-bpf baseline save shop-run-2 energy-baseline.json --session")]
     Save(BaselineSaveFlags),
 
     /// Compare a data set with a baseline, as diff compares two data sets
     ///
-    /// Rows, the measure and the selected part are those of the baseline. Runs are the replicates: at least 3 on each side.
+    /// Rows, the measure and the selected part are those of the baseline. Sessions of the baseline are the replicates: at
+    /// least 3. With fewer, nothing is called changed, and --fail-above rests on the noise of runs, at least 3 on each side.
     #[command(after_help = "Example: joular-bpf baseline check energy-baseline.json shop-run --fail-above 5%")]
     Check(BaselineCheckFlags),
 }
@@ -52,9 +57,18 @@ pub struct BaselineSaveFlags {
     #[arg(long, value_name = "COUNT,…", value_delimiter = ',')]
     pub work: Vec<f64>,
 
-    /// Number of rows to keep, the largest ones, 0 for all [default: 100]
+    /// Number of rows to keep, the largest ones, 0 for all; an added session has the rows of the file [default: 100]
     #[arg(long, value_name = "COUNT")]
     pub top: Option<usize>,
+
+    /// Add DATA to FILE as one more session, called NAME or by its time; without this, FILE is replaced. Rows, measure
+    /// and part are those of FILE. If there is no FILE yet, it is begun
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub session: Option<String>,
+
+    /// Number of sessions to keep, those that were added last [default: all]
+    #[arg(long, value_name = "COUNT", requires = "session", value_parser = clap::value_parser!(u32).range(1..))]
+    pub keep_sessions: Option<u32>,
 
     #[command(flatten)]
     pub part: PartFlags,

@@ -173,14 +173,29 @@ fn baselines_are_saved_of_data_and_data_is_checked_against_them() {
         panic!("{save:?}")
     };
     assert_eq!((save.data, save.file, save.work, save.top), ("data".into(), "file".into(), vec![1.0, 2.0], Some(5)));
+    assert_eq!((save.session, save.keep_sessions), (None, None));
+    for (session, expected) in [("--session", ""), ("--session=night", "night")] {
+        let line = format!("baseline save data file {session} --keep-sessions 8");
+        let Some(super::Command::Baseline(BaselineFlags { command: BaselineCommand::Save(save) })) =
+            parsed(&line).unwrap().command
+        else {
+            panic!("{line}")
+        };
+        assert_eq!((save.session.as_deref(), save.keep_sessions), (Some(expected), Some(8)), "{line}");
+    }
     let check = parsed("baseline check file data --fail-above 5% --fail-on phase --junit x").unwrap().command;
     let Some(super::Command::Baseline(BaselineFlags { command: BaselineCommand::Check(check) })) = check else {
         panic!("{check:?}")
     };
     assert_eq!((check.file, check.data, check.junit), ("file".into(), "data".into(), Some("x".into())));
-    for line in
-        ["baseline", "baseline check f", "baseline check f d --per run --work 1", "baseline check f d --phase x"]
-    {
+    for line in [
+        "baseline",
+        "baseline check f",
+        "baseline check f d --per run --work 1",
+        "baseline check f d --phase x",
+        "baseline save d f --keep-sessions 8",
+        "baseline save d f --session --keep-sessions 0",
+    ] {
         assert_eq!(parsed(line).unwrap_err().exit_code(), i32::from(Exit::Usage.code()), "{line}");
     }
 }

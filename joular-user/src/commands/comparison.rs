@@ -38,9 +38,15 @@ pub(super) fn baseline(flags: &BaselineFlags) -> anyhow::Result<Exit> {
 }
 
 fn save(flags: &BaselineSaveFlags) -> anyhow::Result<Exit> {
+    let is_there = || flags.file != Path::new(artifact::STDOUT) && !flags.file.try_exists().is_ok_and(|exists| !exists);
+    let before = (flags.session.is_some() && is_there()).then(|| Baseline::read(&flags.file)).transpose()?;
+    let flags = before.as_ref().map_or_else(|| Ok(flags.clone()), |before| config::of_session(flags, before))?;
     let (filter, app) = config::part(&flags.part)?;
-    let (choices, keep) = config::baseline_to_save(flags)?;
-    let text = baseline::save(&flags.data, &filter, app.as_ref(), &choices, &keep)?;
+    let (choices, keep) = config::baseline_to_save(&flags)?;
+    let text = match before {
+        Some(before) => before.with_session(&flags.data, &filter, app.as_ref(), &choices, &keep)?,
+        None => baseline::save(&flags.data, &filter, app.as_ref(), &choices, &keep)?,
+    };
     artifact::write(&flags.file, text.as_bytes(), privileges::invoking_user(), &mut io::stdout().lock())?;
     Ok(Exit::Success)
 }
@@ -73,7 +79,8 @@ fn judged(comparison: &Comparison, choices: &Choices, b: &Path) -> Exit {
         Gate::Passed => Exit::Success,
         Gate::Exceeded => {
             let b = escape(&b.display().to_string());
-            messages::warn(&format!("{b} certainly needs more than --fail-above allows"));
+            let reservation = comparison.sessions.reservation();
+            messages::warn(&format!("{b} certainly needs more than --fail-above allows{reservation}"));
             Exit::Regression
         }
         Gate::NotEnoughRuns => {

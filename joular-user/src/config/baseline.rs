@@ -35,7 +35,36 @@ pub fn baseline_to_save(flags: &BaselineSaveFlags) -> Result<(Choices, Keep), Co
         Some(0) => None,
         top => Some(top.unwrap_or(ROWS)),
     };
-    Ok((choices, Keep { part, work: flags.work.clone(), top }))
+    let session = flags.session.clone().filter(|name| !name.is_empty());
+    let sessions = flags.keep_sessions.map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+    Ok((choices, Keep { part, work: flags.work.clone(), top, session, sessions }))
+}
+
+/// The flags of a session that is added to a baseline: rows, measure and part are those of the baseline.
+///
+/// # Errors
+/// If flags say otherwise, or the baseline has a part that is not known.
+pub fn of_session(flags: &BaselineSaveFlags, baseline: &Baseline) -> Result<BaselineSaveFlags, ConfigError> {
+    let part: PartFlags = serde_json::from_value(baseline.part().clone()).map_err(|error| unknown_part(&error))?;
+    if flags.part != PartFlags::default() && flags.part != part {
+        return Err(other_rows("the selection of a part".to_owned(), baseline.part().to_string()));
+    }
+    let same = |flag: &str, given: &Option<String>, kept: &str| match given {
+        Some(given) if given != kept => Err(other_rows(format!("--{flag} {given}"), format!("--{flag} {kept}"))),
+        _ => Ok(Some(kept.to_owned())),
+    };
+    Ok(BaselineSaveFlags {
+        by: same("by", &flags.by, baseline.by())?,
+        view: same("view", &flags.view, baseline.view())?,
+        measure: same("measure", &flags.measure, baseline.measure())?,
+        part,
+        ..flags.clone()
+    })
+}
+
+fn other_rows(place: String, kept: String) -> ConfigError {
+    let advice = "all sessions have the same rows: leave it out, or save a baseline anew without --session";
+    ConfigError::Conflict { place, other: format!("a baseline of {kept}"), advice }
 }
 
 /// # Errors
@@ -83,6 +112,17 @@ mod tests {
         assert_eq!(keep.part, serde_json::json!({ "phase": ["load"], "no_infer": true }), "only what was given");
         assert_eq!(serde_json::from_value::<PartFlags>(keep.part).unwrap(), part);
         assert!(serde_json::from_value::<PartFlags>(serde_json::json!({ "later": 1 })).is_err());
+    }
+
+    #[test]
+    fn a_session_has_a_name_if_it_was_given_one() {
+        let named = |session: &str| {
+            let session = Some(session.to_owned());
+            let flags = BaselineSaveFlags { session, keep_sessions: Some(8), ..BaselineSaveFlags::default() };
+            baseline_to_save(&flags).unwrap().1
+        };
+        assert_eq!((named("").session, named("night 1").session), (None, Some("night 1".to_owned())));
+        assert_eq!(named("").sessions, Some(8));
     }
 
     #[test]

@@ -45,7 +45,7 @@ use thiserror::Error;
 
 use self::duration::parse_duration;
 pub use self::{
-    baseline::{Check, baseline_to_check, baseline_to_save},
+    baseline::{Check, baseline_to_check, baseline_to_save, of_session},
     calibration::{Calibrate, CalibrationChoice},
     command::CommandRun,
     diff::diff_choices,

@@ -48,7 +48,7 @@ impl Stats {
     pub fn estimate(&self) -> Estimate {
         let freedom = self.n.saturating_sub(1) as f64;
         let variance = (self.n > 1).then(|| self.stddev.powi(2) / self.n as f64);
-        Estimate { rate: self.mean, variance, freedom }
+        Estimate::new(self.mean, variance, freedom)
     }
 }
 

@@ -68,6 +68,18 @@ pub struct Estimate {
     /// `None`: there are too few replicates to tell.
     pub variance: Option<f64>,
     pub freedom: f64,
+    /// More variance, which the same replicates show for both sides: see [`super::sessions`].
+    pub shared: Shared,
+}
+
+/// Variance that is known for both sides from the same replicates.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Shared {
+    pub variance: f64,
+    /// The variance before what is known well was taken off: so uncertain is `variance`.
+    pub estimated: f64,
+    /// Of `estimated`.
+    pub freedom: f64,
 }
 
 #[allow(clippy::cast_precision_loss, reason = "numbers of windows")]
@@ -104,7 +116,7 @@ impl Replicates {
     /// Replicates vary by that too, so it counts only where they happen to vary by less.
     pub fn estimate(&self, energies: &[(usize, f64)], sampling: f64) -> Estimate {
         if self.exposure <= 0.0 {
-            return Estimate { rate: 0.0, variance: None, freedom: 0.0 };
+            return Estimate::new(0.0, None, 0.0);
         }
         let whole = energies.iter().map(|(_, energy)| energy).sum::<f64>() / self.exposure;
         let sampling = sampling / self.exposure.powi(2);
@@ -116,11 +128,8 @@ impl Replicates {
                 (mean, Some((variance, self.exposures.len() - 1)))
             }
         };
-        Estimate {
-            rate,
-            variance: of_rate.map(|(variance, _)| variance.max(sampling)),
-            freedom: of_rate.map_or(0.0, |(_, freedom)| freedom as f64),
-        }
+        let variance = of_rate.map(|(variance, _)| variance.max(sampling));
+        Estimate::new(rate, variance, of_rate.map_or(0.0, |(_, freedom)| freedom as f64))
     }
 
     /// What is left of each replicate's energy behind its part of the rate.
@@ -147,14 +156,19 @@ impl Replicates {
         Some((waves.variance(energies, rate, frequencies) / self.exposure.powi(2), frequencies))
     }
 
+    /// Rate of each replicate.
+    pub fn rates(&self, energies: &[(usize, f64)]) -> Vec<f64> {
+        let rate = |(energy, exposure): (f64, &f64)| {
+            // A run without CPU time has no energy either.
+            if *exposure > 0.0 { energy / exposure } else { 0.0 }
+        };
+        self.residuals(energies, 0.0).into_iter().zip(&self.exposures).map(rate).collect()
+    }
+
     /// Mean of the runs' own rates, and its variance.
     fn mean_of_runs(&self, energies: &[(usize, f64)]) -> (f64, f64) {
         let runs = self.exposures.len() as f64;
-        let rates = self.residuals(energies, 0.0).into_iter().zip(&self.exposures).map(|(energy, exposure)| {
-            // A run without CPU time has no energy either.
-            if *exposure > 0.0 { energy / exposure } else { 0.0 }
-        });
-        let rates: Vec<f64> = rates.collect();
+        let rates = self.rates(energies);
         let mean = rates.iter().sum::<f64>() / runs;
         let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
         (mean, squares / (runs - 1.0) / runs)
@@ -203,10 +217,23 @@ impl Waves {
 }
 
 impl Estimate {
+    /// By replicates of its own.
+    pub fn new(rate: f64, variance: Option<f64>, freedom: f64) -> Self {
+        Self { rate, variance, freedom, shared: Shared::default() }
+    }
+
     /// In other units: joules instead of watts, or per unit of work.
     #[must_use]
     pub fn scaled(self, scale: f64) -> Self {
-        Self { rate: self.rate * scale, variance: self.variance.map(|variance| variance * scale * scale), ..self }
+        let square = scale * scale;
+        let Shared { variance, estimated, freedom } = self.shared;
+        let shared = Shared { variance: variance * square, estimated: estimated * square, freedom };
+        Self { rate: self.rate * scale, variance: self.variance.map(|variance| variance * square), shared, ..self }
+    }
+
+    /// All of its variance.
+    pub fn whole_variance(self) -> Option<f64> {
+        self.variance.map(|own| own + self.shared.variance)
     }
 }
 

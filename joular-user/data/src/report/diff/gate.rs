@@ -1,6 +1,6 @@
 //! Says whether B is certain to need more than `--fail-above` allows.
 
-use super::{Choices, Compared, Comparison, Verdict, verdict};
+use super::{Choices, Compared, Comparison, Verdict, sessions::Sessions, verdict};
 
 /// Where `--fail-above` looks for an increase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,11 +50,15 @@ impl Comparison {
     }
 }
 
-/// Judges figures that are tested together: which changed, and which exceed the gate.
-pub(super) fn judge(compared: &mut [Compared], margin: f64) {
+/// Judges figures that are tested together: which changed, and which exceed the gate. A baseline of too few sessions
+/// has the gate only, by the noise of runs.
+pub(super) fn judge(compared: &mut [Compared], margin: f64, sessions: Sessions) {
     verdict::judge(compared.iter_mut().map(|row| &mut row.change), margin);
     let chances: Vec<Option<f64>> = compared.iter().map(|row| row.above).collect();
     for (row, rate) in compared.iter_mut().zip(verdict::discovery_rates(&chances)) {
         row.exceeds = rate.is_some_and(|rate| rate <= verdict::LEVEL);
+        if matches!(sessions, Sessions::TooFew(_)) {
+            row.change.verdict = row.change.verdict.of_one_session();
+        }
     }
 }

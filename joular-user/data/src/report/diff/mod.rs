@@ -16,6 +16,9 @@ pub mod identity;
 mod in_window;
 mod phases;
 mod render;
+#[cfg(test)]
+mod session_simulation;
+pub mod sessions;
 pub mod side;
 #[cfg(test)]
 mod simulation;
@@ -34,6 +37,7 @@ use thiserror::Error;
 use self::{
     again::Sides,
     estimate::{Estimate, Replicates},
+    sessions::Sessions,
     side::Spent,
 };
 pub use self::{
@@ -175,13 +179,14 @@ pub struct Comparison {
     pub b: Side,
     /// Whether runs, not windows, show how much is noise.
     pub of_runs: bool,
+    pub sessions: Sessions,
     pub total: Compared,
     /// Phases of programs, by name: joules of a run, or per unit of work.
     pub phases: Vec<Compared>,
     /// Rows that changed most come first; of equal changes the larger.
     pub rows: Vec<Compared>,
     pub warnings: Vec<String>,
-    /// What was done so that both can be compared.
+    /// What was done so that both can be compared, and what the intervals leave out.
     pub notices: Vec<String>,
     /// Whether the figures of both mean the same: see [`comparability`].
     pub are_comparable: bool,
@@ -211,13 +216,14 @@ pub fn run(a: &Path, b: &Path, filter: &Filter, app: Option<&App>, choices: &Cho
 
 impl Comparison {
     fn of(sides: Sides, choices: &Choices) -> Self {
-        let Sides { a, b, notices, obstacle } = sides;
+        let Sides { a, b, mut notices, obstacle } = sides;
         let has_windows = !a.is_baseline && !b.is_baseline;
         let of_runs = choices.per.is_of_runs() || !has_windows || (a.has_runs_enough() && b.has_runs_enough());
+        let sessions = Sessions::of(&a, &b);
         let pair = Pair::of([&a, &b], &choices.per, of_runs, choices);
         let mut total = pair.compare(Key::named("total"), a.total.clone(), b.total.clone(), true);
-        gate::judge(std::slice::from_mut(&mut total), choices.margin);
-        let phases = phases_of(&a, &b, choices);
+        gate::judge(std::slice::from_mut(&mut total), choices.margin, sessions);
+        let phases = phases_of(&a, &b, sessions, choices);
         let keys: BTreeSet<&Key> = a.rows.keys().chain(b.rows.keys()).collect();
         let compared = keys.into_iter().map(|key| {
             let (of_a, of_b) = (a.spent(key, choices.by), b.spent(key, choices.by));
@@ -226,21 +232,23 @@ impl Comparison {
             pair.compare(key.clone(), of_a, of_b, can_prove)
         });
         let mut rows: Vec<Compared> = compared.collect();
-        gate::judge(&mut rows, choices.margin);
+        gate::judge(&mut rows, choices.margin, sessions);
         let size = |row: &Compared| (row.change.difference().abs(), row.change.a.max(row.change.b));
         rows.sort_by(|x, y| {
             let (x, y) = (size(x), size(y));
             y.0.total_cmp(&x.0).then(y.1.total_cmp(&x.1))
         });
-        let found = warnings::of(&a, &b, obstacle.as_ref(), &total, choices);
+        let mut found = warnings::of(&a, &b, obstacle.as_ref(), &total, choices);
+        found.warnings.extend(warnings::too_few(sessions));
+        notices.extend(warnings::apart(sessions));
         let are_comparable = found.are_comparable();
-        Self { a, b, of_runs, total, phases, rows, warnings: found.warnings, notices, are_comparable }
+        Self { a, b, of_runs, sessions, total, phases, rows, warnings: found.warnings, notices, are_comparable }
     }
 }
 
 /// Compares what phases need of a run, or per unit of work. Their power would say less: a phase that
 /// takes twice as long may draw as many watts.
-fn phases_of(a: &Side, b: &Side, choices: &Choices) -> Vec<Compared> {
+fn phases_of(a: &Side, b: &Side, sessions: Sessions, choices: &Choices) -> Vec<Compared> {
     let per = choices.per.of_phases();
     let pair = Pair::of([a, b], &per, true, choices);
     let names: BTreeSet<&TargetText> = a.phases.keys().chain(b.phases.keys()).collect();
@@ -252,7 +260,7 @@ fn phases_of(a: &Side, b: &Side, choices: &Choices) -> Vec<Compared> {
             pair.compare(Key::named(name.clone()), of_a, of_b, can_prove)
         })
         .collect();
-    gate::judge(&mut phases, choices.margin);
+    gate::judge(&mut phases, choices.margin, sessions);
     phases
 }
 
@@ -280,8 +288,7 @@ impl<'a> Pair<'a> {
     }
 
     fn compare(&self, key: Key, a: Spent, b: Spent, can_prove: bool) -> Compared {
-        let [of_a, of_b] = &self.replicates;
-        let (from, to) = (self.estimate(self.a, &a, of_a), self.estimate(self.b, &b, of_b));
+        let [from, to] = self.estimates(&a, &b);
         let mut change = Change::between(from, to);
         if !can_prove {
             change.p = None;
@@ -291,8 +298,19 @@ impl<'a> Pair<'a> {
         Compared { key, a, b, change, above, exceeds: false }
     }
 
-    fn estimate(&self, side: &Side, spent: &Spent, replicates: &Replicates) -> Estimate {
-        let estimate = replicates.estimate(&side.energies(spent, self.of_runs), spent.sampling / 1e12);
+    fn estimates(&self, a: &Spent, b: &Spent) -> [Estimate; 2] {
+        let [of_a, of_b] = &self.replicates;
+        let energies = self.a.energies(a, self.of_runs);
+        let from = of_a.estimate(&energies, a.sampling / 1e12);
+        let to = of_b.estimate(&self.b.energies(b, self.of_runs), b.sampling / 1e12);
+        let by_run = self.a.sessions_of_runs().zip(of_a.rates(&energies));
+        let by_session = if self.of_runs { sessions::estimates(by_run, from, to) } else { None };
+        let [from, to] = by_session.unwrap_or([from, to]);
+        [self.scaled(from, of_a), self.scaled(to, of_b)]
+    }
+
+    /// In the unit of the choices.
+    fn scaled(&self, estimate: Estimate, replicates: &Replicates) -> Estimate {
         // Joules are millions of what was summed; other measures have units without a prefix.
         let scale = if self.choices.measure == Measure::Energy { 1.0 } else { 1e6 };
         // Joules of all runs are those of a run, as often as there are runs.

@@ -37,6 +37,8 @@ pub struct Side {
     pub is_whole: bool,
     pub data: PathBuf,
     pub runs: Vec<Run>,
+    /// Session of each run, by number. Only a baseline tells its sessions apart.
+    pub sessions: Vec<usize>,
     pub overview: Overview,
     /// Where energy is known by: windows, or runs if it is from a baseline.
     pub windows: Vec<WindowSpan>,
@@ -96,6 +98,7 @@ impl Side {
         overview.gc_charged = data.gc_charged;
         let mut side = Self {
             data: root.to_owned(),
+            sessions: vec![0; data.catalog.runs.len()],
             runs: data.catalog.runs,
             overview,
             window_count: sums.windows.len(),
@@ -129,7 +132,17 @@ impl Side {
     }
 
     pub fn runs_with_windows(&self) -> usize {
-        self.windows.iter().map(|window| window.run).collect::<BTreeSet<_>>().len()
+        self.sessions_of_runs().count()
+    }
+
+    pub fn sessions_with_windows(&self) -> usize {
+        self.sessions_of_runs().collect::<BTreeSet<_>>().len()
+    }
+
+    /// The session of each run with windows, in the order of the runs.
+    pub fn sessions_of_runs(&self) -> impl Iterator<Item = usize> {
+        let runs: BTreeSet<usize> = self.windows.iter().map(|window| window.run).collect();
+        runs.into_iter().map(|run| self.sessions.get(run).copied().unwrap_or_default())
     }
 
     /// What a row spent here. It may be nothing: so little that no sample hit it.

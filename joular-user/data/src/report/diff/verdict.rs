@@ -32,6 +32,9 @@ pub enum Verdict {
     /// of one wave.
     #[serde(rename = "not enough runs")]
     NotEnoughRuns,
+    /// It would be one of the first three if sessions did not differ, and nobody can say how much they do.
+    #[serde(rename = "not enough sessions")]
+    NotEnoughSessions,
 }
 
 impl Verdict {
@@ -42,6 +45,16 @@ impl Verdict {
             Self::NoChange => "no change",
             Self::NotCertain => "not certain",
             Self::NotEnoughRuns => "not enough runs",
+            Self::NotEnoughSessions => "not enough sessions",
+        }
+    }
+
+    /// What is left to say where nobody knows how much sessions differ.
+    #[must_use]
+    pub const fn of_one_session(self) -> Self {
+        match self {
+            Self::More | Self::Less | Self::NoChange => Self::NotEnoughSessions,
+            Self::NotCertain | Self::NotEnoughRuns | Self::NotEnoughSessions => self,
         }
     }
 }
@@ -74,7 +87,7 @@ impl Change {
             q: None,
             verdict: Verdict::NotCertain,
         };
-        let (Some(of_a), Some(of_b)) = (a.variance, b.variance) else { return none };
+        let (Some(of_a), Some(of_b)) = (a.whole_variance(), b.whole_variance()) else { return none };
         let freedom = welch(a, b, 1.0);
         let t = student::quantile(LEVEL, freedom);
         let difference = b.rate - a.rate;
@@ -114,7 +127,7 @@ impl Change {
 
 /// Chance of a B at least as far from `factor` times A.
 pub fn chance(a: Estimate, b: Estimate, factor: f64) -> f64 {
-    let (Some(of_a), Some(of_b)) = (a.variance, b.variance) else { return 1.0 };
+    let (Some(of_a), Some(of_b)) = (a.whole_variance(), b.whole_variance()) else { return 1.0 };
     let difference = b.rate - factor * a.rate;
     // Equal constants are equal: no 0/0.
     if difference == 0.0 {
@@ -128,12 +141,18 @@ pub fn chance_above(a: Estimate, b: Estimate, factor: f64) -> f64 {
     if b.rate > factor * a.rate { chance(a, b, factor) } else { 1.0 }
 }
 
-/// Satterthwaite's degrees of freedom of `b − factor · a`.
+/// Satterthwaite's degrees of freedom of `b − factor · a`. What both sides have from the same replicates is one part.
 fn welch(a: Estimate, b: Estimate, factor: f64) -> f64 {
-    let of_a = a.variance.unwrap_or_default() * factor.powi(2);
-    let of_b = b.variance.unwrap_or_default();
-    let parts = of_a.powi(2) / a.freedom + of_b.powi(2) / b.freedom;
-    if parts > 0.0 { (of_a + of_b).powi(2) / parts } else { a.freedom.min(b.freedom) }
+    let square = factor.powi(2);
+    let parts = [
+        (a.variance.unwrap_or_default() * square, a.freedom),
+        (b.variance.unwrap_or_default(), b.freedom),
+        (a.shared.estimated * square + b.shared.estimated, a.shared.freedom),
+    ];
+    let estimated = parts.into_iter().filter(|(variance, _)| *variance > 0.0);
+    let squares: f64 = estimated.map(|(variance, freedom)| variance.powi(2) / freedom).sum();
+    let whole = a.whole_variance().unwrap_or_default() * square + b.whole_variance().unwrap_or_default();
+    if squares > 0.0 { whole.powi(2) / squares } else { a.freedom.min(b.freedom) }
 }
 
 /// All ratios of `b` to `a`, each with its variance, that are within `t` errors.
@@ -181,9 +200,10 @@ pub fn judge<'a>(changes: impl Iterator<Item = &'a mut Change>, margin: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::diff::estimate::Shared;
 
     fn estimate(rate: f64, error: f64) -> Estimate {
-        Estimate { rate, variance: Some(error * error), freedom: 30.0 }
+        Estimate::new(rate, Some(error * error), 30.0)
     }
 
     fn verdict(a: Estimate, b: Estimate) -> Verdict {
@@ -194,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_verdict_tells_change_from_noise_and_noise_from_calm() {
-        let unknown = Estimate { rate: 1.0, variance: None, freedom: 0.0 };
+        let unknown = Estimate::new(1.0, None, 0.0);
         for (a, b, expected) in [
             (estimate(10.0, 0.1), estimate(11.0, 0.1), Verdict::More),
             (estimate(11.0, 0.1), estimate(10.0, 0.1), Verdict::Less),
@@ -207,6 +227,17 @@ mod tests {
         ] {
             assert_eq!(verdict(a, b), expected, "{a:?} {b:?}");
         }
+    }
+
+    #[test]
+    fn variance_that_both_sides_have_from_the_same_sessions_counts_its_freedom_once() {
+        let of = |variance, shared| {
+            let shared = Shared { variance: shared, estimated: shared, freedom: 2.0 };
+            Estimate { shared, ..Estimate::new(1.0, Some(variance), 30.0) }
+        };
+        assert!((welch(of(0.0, 1.0), of(0.0, 3.0), 1.0) - 2.0).abs() < 1e-12);
+        // 4 with 2 degrees of freedom and 1 with 30: 25 / (16/2 + 1/30).
+        assert!((welch(of(0.0, 1.0), of(1.0, 3.0), 1.0) - 25.0 / (8.0 + 1.0 / 30.0)).abs() < 1e-12);
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! Finds what makes two data sets hard to compare.
 
 use super::{
-    Choices, Compared, FailOn, Per, Verdict, Work, again::Obstacle, circumstances, comparability::Differences,
+    Choices, Compared, FailOn, Per, Verdict, Work,
+    again::Obstacle,
+    circumstances,
+    comparability::Differences,
+    sessions::{MIN_SESSIONS, Sessions},
     side::Side,
 };
 use crate::{report::measure::Measure, text::escape};
@@ -58,4 +62,27 @@ fn not_enough(a: &Side, b: &Side, per: &Per) -> &'static str {
         }
         _ => "there are too few windows, or they are all of one wave: record longer, or at least 3 runs on each side",
     }
+}
+
+/// What a baseline lacks, if it does not show how sessions differ.
+pub fn too_few(sessions: Sessions) -> Option<String> {
+    let Sessions::TooFew(count) = sessions else { return None };
+    let missing = MIN_SESSIONS.saturating_sub(count);
+    Some(format!(
+        "the baseline has runs of {count} session{}, so it is not known how much sessions differ (restarts, heat, \
+         neighbours): intervals and --fail-above rest on the noise of runs only. Add {missing} session{} or more, recorded \
+         at other times: joular-bpf baseline save DATA FILE --session",
+        if count == 1 { "" } else { "s" },
+        if missing == 1 { "" } else { "s" },
+    ))
+}
+
+/// What the intervals of two data sets leave out.
+pub fn apart(sessions: Sessions) -> Option<String> {
+    (sessions == Sessions::Apart).then(|| {
+        "A and B were recorded one after the other, so intervals leave out how much sessions differ (restarts, heat, \
+         neighbours). Record them in turns, so that both have the same sessions (joular-bpf run --repeat 10 --variant …), \
+         or compare with a baseline of several sessions (joular-bpf baseline)"
+            .to_owned()
+    })
 }

@@ -47,6 +47,18 @@ impl Load {
         (self.steal_cpu_ns > 0).then(|| self.steal_ns as f64 / self.steal_cpu_ns as f64)
     }
 
+    /// Takes the windows of another recording, too.
+    pub(in crate::report) fn add(&mut self, other: Self) {
+        self.window_ns = self.window_ns.saturating_add(other.window_ns);
+        self.busy_ns = self.busy_ns.saturating_add(other.busy_ns);
+        self.steal_cpu_ns = self.steal_cpu_ns.saturating_add(other.steal_cpu_ns);
+        self.steal_ns = self.steal_ns.saturating_add(other.steal_ns);
+        self.frequency = self.frequency.saturating_add(other.frequency);
+        self.frequency_ns = self.frequency_ns.saturating_add(other.frequency_ns);
+        self.governors.extend(other.governors);
+        self.suspended = self.suspended.saturating_add(other.suspended);
+    }
+
     /// Takes one row of a window.
     pub(super) fn take(&mut self, rows: &LoadColumns<'_>, row: usize, window_ns: u64) -> Result<()> {
         let busy_ns = rows.busy.natural::<u64>(row)?.saturating_add(rows.unslotted.natural(row)?);

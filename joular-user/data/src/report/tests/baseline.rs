@@ -28,7 +28,7 @@ use crate::{
 
 const DAY_US: i64 = 86_400_000_000;
 
-fn choices(by: CompareBy, per: Per) -> Choices {
+pub(super) fn choices(by: CompareBy, per: Per) -> Choices {
     Choices {
         measure: Measure::Energy,
         by,
@@ -43,8 +43,8 @@ fn choices(by: CompareBy, per: Per) -> Choices {
     }
 }
 
-fn keep(top: Option<usize>) -> Keep {
-    Keep { part: json!({}), work: Vec::new(), top }
+pub(super) fn keep(top: Option<usize>) -> Keep {
+    Keep { part: json!({}), work: Vec::new(), top, session: None, sessions: None }
 }
 
 /// Runs of which each draws so many percent of what the fixture draws.
@@ -53,8 +53,13 @@ fn runs(percents: &[u64], change: impl Fn(&mut RunInfo)) -> TempDir {
 }
 
 fn runs_by(percents: &[u64], policy: Policy, change: impl Fn(&mut RunInfo)) -> TempDir {
+    runs_from(0, percents, policy, change)
+}
+
+/// One run a day, from a day on.
+pub(super) fn runs_from(day: i64, percents: &[u64], policy: Policy, change: impl Fn(&mut RunInfo)) -> TempDir {
     let root = tempfile::tempdir().unwrap();
-    for (percent, run) in percents.iter().zip(0..) {
+    for (percent, run) in percents.iter().zip(day..) {
         let output = ParquetOutput::new(OutputDirectory::create(root.path(), None).unwrap(), FLUSH_NS);
         play_changed(output, policy.clone(), |event| match event {
             Event::RunStarted(info) => {
@@ -82,7 +87,7 @@ fn saved(data: &Path, filter: &Filter, choices: &Choices, keep: &Keep, to: &Temp
     Baseline::read(&path).unwrap()
 }
 
-fn shown(comparison: &Comparison, choices: &Choices) -> Value {
+pub(super) fn shown(comparison: &Comparison, choices: &Choices) -> Value {
     let mut out = Vec::new();
     comparison.write(choices, &mut out).unwrap();
     serde_json::from_slice(&out).unwrap()
@@ -244,14 +249,15 @@ fn what_is_no_baseline_is_refused_in_words() {
         ("[".repeat(1_000_000), "is not a baseline"),
         ("{\"dependencies\":{}}".to_owned(), "is not a baseline: missing field"),
         (changed(|value| value["format"] = json!("other")), "does not say that it is one"),
-        (changed(|value| value["version"] = json!(1)), "of version 1, and this joular-bpf reads version 2"),
+        (changed(|value| value["version"] = json!(1)), "of version 1, and this joular-bpf reads version 3"),
+        (changed(|value| value["sessions"] = json!([])), "is damaged: it has no session"),
         (changed(|value| value["later"] = json!(1)), "is damaged: unknown field"),
-        (changed(|value| value["runs"] = json!([])), "is damaged: it has no run"),
-        (changed(|value| value["runs"][0]["context"] = json!(7)), "context that is not there"),
-        (changed(|value| value["total"]["amounts"] = json!([1])), "has 1 amounts of 3 runs"),
-        (changed(|value| value["runs"][0]["work"] = json!(0)), "not above 0"),
-        (changed(|value| value["rows"][0]["samples"] = json!(-1)), "is damaged: invalid value"),
-        (changed(|value| value["rows"][1] = value["rows"][0].clone()), "is there twice"),
+        (changed(|value| value["sessions"][0]["runs"] = json!([])), "is damaged: it has no run"),
+        (changed(|value| value["sessions"][0]["runs"][0]["context"] = json!(7)), "context that is not there"),
+        (changed(|value| value["sessions"][0]["total"]["amounts"] = json!([1])), "has 1 amounts of 3 runs"),
+        (changed(|value| value["sessions"][0]["runs"][0]["work"] = json!(0)), "not above 0"),
+        (changed(|value| value["sessions"][0]["rows"][0]["samples"] = json!(-1)), "is damaged: invalid value"),
+        (changed(|value| value["sessions"][0]["rows"][1] = value["sessions"][0]["rows"][0].clone()), "is there twice"),
         ("x".repeat((16 << 20) + 1), "is larger than a baseline can be"),
     ] {
         let path = kept.path().join("other.json");
@@ -291,13 +297,13 @@ fn figures_that_no_machine_has_are_taken_without_a_panic() {
     let choices = choices(CompareBy::Method, Per::Time);
     let text = baseline::save(a.path(), &Filter::default(), None, &choices, &keep(None)).unwrap();
     let mut value: Value = serde_json::from_str(&text).unwrap();
-    for run in value["runs"].as_array_mut().unwrap() {
+    for run in value["sessions"][0]["runs"].as_array_mut().unwrap() {
         for column in ["windows", "length_ns", "cpu_ns"] {
             run[column] = json!(u64::MAX);
         }
     }
-    value["total"]["amounts"] = json!([u64::MAX, 0, u64::MAX]);
-    value["total"]["sampling_variance"] = json!(f64::MAX);
+    value["sessions"][0]["total"]["amounts"] = json!([u64::MAX, 0, u64::MAX]);
+    value["sessions"][0]["total"]["sampling_variance"] = json!(f64::MAX);
     let path = kept.path().join("baseline.json");
     fs::write(&path, value.to_string()).unwrap();
     let found = Baseline::read(&path).unwrap().check(a.path(), &Filter::default(), None, &choices).unwrap();

@@ -14,4 +14,5 @@ mod measures;
 mod moved;
 mod profile;
 mod secrets;
+mod sessions;
 mod watts;

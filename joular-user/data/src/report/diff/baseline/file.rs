@@ -1,22 +1,13 @@
-//! Defines the file of a baseline, and makes it of a side and a side of it.
+//! Defines the file of a baseline: what was selected, and the sessions. Reads older versions, too.
 
-use std::{collections::BTreeMap, path::Path};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{FORMAT, Keep, VERSION};
+use super::{FORMAT, Keep, VERSION, session::Session};
 use crate::{
-    events::RunInfo,
-    model::{
-        domain::{Domain, Label, Meter},
-        policy::Policy,
-        target_text::TargetText,
-        units::{MicroJoules, UnixMicros},
-    },
-    report::{
-        diff::{Choices, Key, Side, View, side::Spent},
-        profile::{Load, Overview, Run, WindowSpan},
-    },
+    model::units::UnixMicros,
+    report::diff::{Choices, CompareBy, Side, View},
 };
 
 /// What tells a baseline from other JSON.
@@ -25,6 +16,9 @@ pub struct Head {
     pub format: String,
     pub version: u32,
 }
+
+/// The version without sessions: its only one stands in the file itself.
+pub const WITHOUT_SESSIONS: u32 = 2;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,165 +31,21 @@ pub struct File {
     pub measure: String,
     /// Options that selected the part, by their names.
     pub part: serde_json::Value,
-    is_whole: bool,
-    label: Option<Label>,
-    sources: Vec<String>,
-    ambiguous_readings: u64,
-    duration_ns: u64,
-    load: Load,
-    contexts: Vec<Context>,
-    runs: Vec<OneRun>,
-    total: Row,
-    phases: Vec<Row>,
-    rows: Vec<Row>,
-    /// Rows of the data set that are not here, or are summed in one.
-    pub rows_left_out: usize,
+    /// In the order in which they were added.
+    pub sessions: Vec<Session>,
 }
 
-/// What decides whether runs can be compared; most runs share one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Context {
-    host: TargetText,
-    version: String,
-    kernel: String,
-    cpu_model: String,
-    sockets: u32,
-    online_cpus: u32,
-    sampling_event: String,
-    frequency_hz: u32,
-    interval_ns: u64,
-    energy_source: String,
-    domains: Vec<String>,
-    policy: Policy,
-}
-
-/// A run, in the order of starts.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OneRun {
-    run_id: String,
-    started: UnixMicros,
-    /// Place in `contexts`.
-    context: usize,
-    windows: usize,
-    length_ns: u64,
-    cpu_ns: u64,
-    work: Option<f64>,
-}
-
-/// What the total, a phase or a row has, in the unit of the measure.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Row {
-    name: TargetText,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    signature: Option<TargetText>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    module: Option<TargetText>,
-    /// By run.
-    amounts: Vec<u64>,
-    inferred: u64,
-    samples: u64,
-    sampling_variance: f64,
-}
-
-impl Context {
-    fn of(run: &RunInfo) -> Self {
-        let mut domains: Vec<String> = run.domains.iter().map(|domain| domain.name.clone()).collect();
-        domains.sort();
-        domains.dedup();
-        Self {
-            host: run.host.clone(),
-            version: run.version.clone(),
-            kernel: run.kernel.clone(),
-            cpu_model: run.cpu_model.clone(),
-            sockets: run.sockets,
-            online_cpus: run.online_cpus,
-            sampling_event: run.sampling_event.clone(),
-            frequency_hz: run.frequency_hz,
-            interval_ns: run.interval_ns,
-            energy_source: run.energy_source.clone(),
-            domains,
-            policy: run.policy.clone(),
-        }
-    }
-
-    fn run(&self, run: &OneRun, label: Option<Label>) -> Run {
-        let Self { host, version, kernel, cpu_model, sampling_event, energy_source, policy, .. } = self.clone();
-        let domain =
-            |name: &String| Domain::new(name, None, &energy_source, label.unwrap_or(Label::Modelled), Meter::Power);
-        let info = RunInfo {
-            run_id: run.run_id.clone(),
-            started: run.started,
-            sockets: self.sockets,
-            online_cpus: self.online_cpus,
-            frequency_hz: self.frequency_hz,
-            interval_ns: self.interval_ns,
-            domains: self.domains.iter().map(domain).collect(),
-            host,
-            version,
-            kernel,
-            cpu_model,
-            sampling_event,
-            energy_source,
-            policy,
-            ..RunInfo::default()
-        };
-        Run { info, end: None, phases: Vec::new() }
-    }
+/// What a file of [`WITHOUT_SESSIONS`] has beside its session.
+#[derive(Debug, Deserialize)]
+struct Selected {
+    by: String,
+    view: String,
+    measure: String,
+    part: serde_json::Value,
 }
 
 impl File {
-    /// Of a side that has only the rows that are kept.
-    pub fn of(side: &Side, choices: &Choices, keep: &Keep, rows_left_out: usize) -> Self {
-        let mut order: Vec<usize> = (0..side.runs.len()).collect();
-        order.sort_by_key(|run| (side.runs.get(*run).map(|run| run.info.started), *run));
-        let place: BTreeMap<usize, usize> = order.iter().enumerate().map(|(place, run)| (*run, place)).collect();
-        let mut contexts: Vec<Context> = Vec::new();
-        let mut runs = Vec::new();
-        for (number, run) in order.iter().filter_map(|run| side.runs.get(*run)).enumerate() {
-            let context = Context::of(&run.info);
-            let known = contexts.iter().position(|known| *known == context).unwrap_or_else(|| {
-                contexts.push(context);
-                contexts.len() - 1
-            });
-            runs.push(OneRun {
-                run_id: run.info.run_id.clone(),
-                started: run.info.started,
-                context: known,
-                windows: 0,
-                length_ns: 0,
-                cpu_ns: 0,
-                work: keep.work.get(number).copied(),
-            });
-        }
-        for (window, cpu_ns) in side.windows.iter().zip(&side.cpu_of_windows) {
-            if let Some(run) = place.get(&window.run).and_then(|place| runs.get_mut(*place)) {
-                run.windows += 1;
-                run.length_ns = run.length_ns.saturating_add(window.length_ns);
-                run.cpu_ns = run.cpu_ns.saturating_add(*cpu_ns);
-            }
-        }
-        let row = |key: &Key, spent: &Spent| {
-            let mut amounts = vec![0_u64; side.runs.len()];
-            for (window, amount) in &spent.by_window {
-                let run = side.windows.get(*window).and_then(|window| place.get(&window.run));
-                if let Some(sum) = run.and_then(|place| amounts.get_mut(*place)) {
-                    *sum = sum.saturating_add(amount.0);
-                }
-            }
-            Row {
-                name: key.name.clone(),
-                signature: key.signature.clone(),
-                module: key.module.clone(),
-                amounts,
-                inferred: spent.inferred.0,
-                samples: spent.samples,
-                sampling_variance: spent.sampling,
-            }
-        };
-        let overview = &side.overview;
+    pub fn of(session: Session, choices: &Choices, keep: &Keep) -> Self {
         Self {
             format: FORMAT.to_owned(),
             version: VERSION,
@@ -203,90 +53,40 @@ impl File {
             view: if choices.view == View::Total { "total" } else { "self" }.to_owned(),
             measure: choices.measure.name().to_owned(),
             part: keep.part.clone(),
-            is_whole: side.is_whole,
-            label: overview.label,
-            sources: overview.sources.clone(),
-            ambiguous_readings: overview.ambiguous,
-            duration_ns: overview.duration_ns,
-            load: overview.load.clone(),
-            contexts,
-            runs,
-            total: row(&Key::named("total"), &side.total),
-            phases: side.phases.iter().map(|(name, spent)| row(&Key::named(name.clone()), spent)).collect(),
-            rows: side.rows.iter().map(|(key, spent)| row(key, spent)).collect(),
-            rows_left_out,
+            sessions: vec![session],
         }
     }
 
-    /// Units of work of the runs, if each has some.
-    pub fn work(&self) -> Option<Vec<f64>> {
-        self.runs.iter().map(|run| run.work).collect()
+    /// Of a file of this version, or of one [`WITHOUT_SESSIONS`].
+    pub fn read(bytes: &[u8], version: u32) -> serde_json::Result<Self> {
+        if version != WITHOUT_SESSIONS {
+            return serde_json::from_slice(bytes);
+        }
+        let Selected { by, view, measure, part } = serde_json::from_slice(bytes)?;
+        let sessions = vec![serde_json::from_slice(bytes)?];
+        Ok(Self { format: FORMAT.to_owned(), version: VERSION, by, view, measure, part, sessions })
     }
 
+    /// Units of work of the runs in the order of their starts, if each has some.
+    pub fn work(&self) -> Option<Vec<f64>> {
+        let mut by_start: Vec<(UnixMicros, Option<f64>)> = self.sessions.iter().flat_map(Session::work).collect();
+        by_start.sort_by_key(|(start, _)| *start);
+        by_start.into_iter().map(|(_, work)| work).collect()
+    }
+
+    /// The most rows that a session does not keep by themselves.
+    pub fn rows_left_out(&self) -> usize {
+        self.sessions.iter().map(|session| session.rows_left_out).max().unwrap_or_default()
+    }
+
+    /// All sessions as one side.
+    ///
     /// # Errors
     /// What does not hold together.
     pub fn side(&self, path: &Path) -> Result<Side, String> {
-        if self.runs.is_empty() {
-            return Err("it has no run".to_owned());
-        }
-        if self.runs.iter().filter_map(|run| run.work).any(|work| !(work.is_finite() && work > 0.0)) {
-            return Err("an amount of work is not above 0".to_owned());
-        }
-        let context = |run: &OneRun| self.contexts.get(run.context).map(|context| context.run(run, self.label));
-        let runs: Option<Vec<Run>> = self.runs.iter().map(context).collect();
-        let with_windows = || self.runs.iter().enumerate().filter(|(_, run)| run.windows > 0);
-        let span =
-            |(number, run): (usize, &OneRun)| WindowSpan { run: number, start: run.started, length_ns: run.length_ns };
-        let spent = |row: &Row| self.spent(row);
-        let mut rows = BTreeMap::new();
-        for row in &self.rows {
-            let key = Key { name: row.name.clone(), signature: row.signature.clone(), module: row.module.clone() };
-            if rows.insert(key, spent(row)?).is_some() {
-                return Err(format!("row {} is there twice", row.name));
-            }
-        }
-        let phases: Result<_, String> = self.phases.iter().map(|row| Ok((row.name.clone(), spent(row)?))).collect();
-        Ok(Side {
-            is_whole: self.is_whole,
-            data: path.to_owned(),
-            runs: runs.ok_or("a run has a context that is not there")?,
-            overview: Overview {
-                label: self.label,
-                sources: self.sources.clone(),
-                ambiguous: self.ambiguous_readings,
-                duration_ns: self.duration_ns,
-                load: self.load.clone(),
-                ..Overview::default()
-            },
-            windows: with_windows().map(span).collect(),
-            window_count: self.runs.iter().fold(0, |sum, run| sum.saturating_add(run.windows)),
-            cpu_ns: self.runs.iter().fold(0, |sum, run| sum.saturating_add(run.cpu_ns)),
-            total: spent(&self.total)?,
-            phases: phases?,
-            rows,
-            cpu_of_windows: with_windows().map(|(_, run)| run.cpu_ns).collect(),
-            is_baseline: true,
-            has_measure: true,
-        })
-    }
-
-    /// Amounts by run, of runs with windows.
-    fn spent(&self, row: &Row) -> Result<Spent, String> {
-        if row.amounts.len() != self.runs.len() {
-            let (values, runs) = (row.amounts.len(), self.runs.len());
-            return Err(format!("{} has {values} amounts of {runs} runs", row.name));
-        }
-        if !(row.sampling_variance.is_finite() && row.sampling_variance >= 0.0) {
-            return Err(format!("{} has a variance that is negative or not finite", row.name));
-        }
-        let with_windows = self.runs.iter().zip(&row.amounts).filter(|(run, _)| run.windows > 0);
-        let amounts = || with_windows.clone().map(|(_, amount)| MicroJoules(*amount));
-        Ok(Spent {
-            energy: amounts().fold(MicroJoules(0), MicroJoules::saturating_add),
-            samples: row.samples,
-            inferred: MicroJoules(row.inferred),
-            by_window: amounts().enumerate().collect(),
-            sampling: row.sampling_variance,
-        })
+        let by = CompareBy::ALL.into_iter().find(|by| by.name() == self.by).unwrap_or_default();
+        let mut sessions = self.sessions.iter().map(|session| session.side(path));
+        let first = sessions.next().ok_or("it has no session")??;
+        sessions.try_fold(first, |whole, session| Ok(whole.with(session?, by)))
     }
 }

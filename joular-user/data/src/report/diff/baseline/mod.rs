@@ -1,10 +1,12 @@
 //! Keeps what a comparison needs of a data set in a small file, and compares a later data set with it.
 //!
-//! A baseline is a side of a comparison ([`Side`]) whose amounts are known by run and not by window. So
-//! a check is a comparison whose side A comes from the file: the same estimates, verdicts, warnings
+//! A baseline is a side of a comparison ([`Side`]) whose amounts are known by run and not by window, and whose runs are of
+//! several sessions. So a check is a comparison whose side A comes from the file: the same estimates, verdicts, warnings
 //! and gates. docs/ci.md has the format.
 
 mod file;
+mod join;
+mod session;
 
 use std::{
     collections::BTreeSet,
@@ -16,18 +18,23 @@ use std::{
 
 use thiserror::Error;
 
-use self::file::{File, Head};
+use self::{
+    file::{File, Head, WITHOUT_SESSIONS},
+    session::Session,
+};
 use super::{
     Choices, Comparison, DiffError, Key, Per, Side, View, Work,
     again::{self, Sides},
+    sessions::MIN_SESSIONS,
     side::Spent,
+    warnings,
 };
 use crate::{
     dataset::store::Store,
     model::units::MicroJoules,
     report::{
         measure::{Measure, nothing},
-        profile::{App, Filter},
+        profile::{App, Filter, Run},
     },
     text::{escape, harmless_json},
 };
@@ -35,7 +42,7 @@ use crate::{
 /// What `format` of a baseline says.
 const FORMAT: &str = "joular-bpf baseline";
 /// A change of meaning makes a new version.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Neither larger files are read nor are they written.
 const MOST_BYTES: u64 = 16 << 20;
 /// Stands for the rows that a baseline has no room for.
@@ -54,10 +61,29 @@ pub enum BaselineError {
     Version { path: String, version: u32 },
     #[error("{path} is damaged: {cause}: save it again")]
     Damaged { path: String, cause: String },
-    #[error("a baseline of all these rows is larger than {} MiB: keep fewer with --top", MOST_BYTES >> 20)]
+    #[error(
+        "the baseline would be larger than {} MiB: keep fewer rows with --top, or fewer sessions with --keep-sessions",
+        MOST_BYTES >> 20
+    )]
     TooManyRows,
     #[error("the baseline {path} has no counts of work: save it again with --work, or leave --work out")]
     NoWork { path: String },
+    #[error("the sessions of {path} have counts of work, and {data} has none: give --work")]
+    WorkMissing { path: String, data: String },
+    #[error("{path} has a session {session} already: give another name, --session=NAME")]
+    SameName { path: String, session: String },
+    #[error(
+        "run {run} of {data} is in session {session} of {path} already: record each session in a directory of its own"
+    )]
+    SameRun { path: String, data: String, session: String, run: String },
+    #[error("{data} cannot be a session of {path}, because its runs were made differently: {cause}")]
+    Unlike { path: String, data: String, cause: String },
+    #[error("{data} has no window in the part that {path} keeps: a session of nothing shows nothing")]
+    Empty { path: String, data: String },
+    #[error(
+        "{path} has {sessions} sessions, which --per none would add up against one: compare joules of a run, --per run"
+    )]
+    SumOfSessions { path: String, sessions: usize },
     #[error(transparent)]
     Compare(#[from] DiffError),
 }
@@ -69,8 +95,12 @@ pub struct Keep {
     pub part: serde_json::Value,
     /// Units of work of each run, in the order of their starts; empty if not counted.
     pub work: Vec<f64>,
-    /// Largest rows to keep; `None`: all.
+    /// Largest rows to keep; `None`: all. A further session has the rows of those before it.
     pub top: Option<usize>,
+    /// Name of the session; `None`: it is called by its time.
+    pub session: Option<String>,
+    /// Sessions to keep, those that were added last; `None`: all.
+    pub sessions: Option<usize>,
 }
 
 /// A baseline that was read.
@@ -78,6 +108,7 @@ pub struct Keep {
 pub struct Baseline {
     path: PathBuf,
     file: File,
+    version: u32,
     side: Side,
 }
 
@@ -92,17 +123,31 @@ pub fn save(
     choices: &Choices,
     keep: &Keep,
 ) -> Result<String, BaselineError> {
-    let mut side = Side::read(data, filter, app, choices).map_err(DiffError::from)?;
-    if !keep.work.is_empty() {
-        side.expect_work_of_each_run("--work", &Work::OfRuns(keep.work.clone()))?;
-    }
-    must_have(&side, choices.measure)?;
+    let mut side = side_to_keep(data, filter, app, choices, keep)?;
     let mut by_amount: Vec<(MicroJoules, Key)> = side.rows.iter().map(|(key, row)| (row.energy, key.clone())).collect();
     by_amount.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     let kept = by_amount.into_iter().take(keep.top.unwrap_or(usize::MAX)).map(|(_, key)| key).collect();
     let left_out = side.keep_rows(&kept, choices.view);
-    let file = File::of(&side, choices, keep, left_out);
-    let mut text = serde_json::to_string(&file).map_err(|_| BaselineError::TooManyRows)?;
+    text(&File::of(Session::of(&side, keep, left_out), choices, keep))
+}
+
+fn side_to_keep(
+    data: &Path,
+    filter: &Filter,
+    app: Option<&App>,
+    choices: &Choices,
+    keep: &Keep,
+) -> Result<Side, DiffError> {
+    let side = Side::read(data, filter, app, choices)?;
+    if !keep.work.is_empty() {
+        side.expect_work_of_each_run("--work", &Work::OfRuns(keep.work.clone()))?;
+    }
+    must_have(&side, choices.measure)?;
+    Ok(side)
+}
+
+fn text(file: &File) -> Result<String, BaselineError> {
+    let mut text = serde_json::to_string(file).map_err(|_| BaselineError::TooManyRows)?;
     text = harmless_json(&text);
     text.push('\n');
     if u64::try_from(text.len()).unwrap_or(u64::MAX) > MOST_BYTES {
@@ -127,13 +172,81 @@ impl Baseline {
         if head.format != FORMAT {
             return Err(foreign("it does not say that it is one".to_owned()));
         }
-        if head.version != VERSION {
+        if ![VERSION, WITHOUT_SESSIONS].contains(&head.version) {
             return Err(BaselineError::Version { path: shown(), version: head.version });
         }
         let damaged = |cause: String| BaselineError::Damaged { path: shown(), cause: escape(&cause) };
-        let file: File = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+        let file = File::read(&bytes, head.version).map_err(|error| damaged(error.to_string()))?;
         let side = file.side(path).map_err(damaged)?;
-        Ok(Self { path: path.to_owned(), file, side })
+        Ok(Self { path: path.to_owned(), file, version: head.version, side })
+    }
+
+    /// The text of a baseline that has a data set as one session more. `filter`, `app` and the rows of `choices` must be
+    /// those of [`Self::part`], [`Self::by`] and [`Self::view`].
+    ///
+    /// # Errors
+    /// As [`save`], and if the data set is a session already, or its runs were made differently.
+    pub fn with_session(
+        mut self,
+        data: &Path,
+        filter: &Filter,
+        app: Option<&App>,
+        choices: &Choices,
+        keep: &Keep,
+    ) -> Result<String, BaselineError> {
+        let [path, shown] = [&self.path, data].map(|path| escape(&path.display().to_string()));
+        let side = side_to_keep(data, filter, app, choices, keep)?;
+        match (self.file.work(), keep.work.is_empty()) {
+            (Some(_), true) => return Err(BaselineError::WorkMissing { path, data: shown }),
+            (None, false) => return Err(BaselineError::NoWork { path }),
+            _ => {}
+        }
+        if side.windows.is_empty() {
+            return Err(BaselineError::Empty { path, data: shown });
+        }
+        self.expect_other_runs(&side, &path, &shown)?;
+        let (a, mut b) = if choices.measure == Measure::Energy {
+            let read = |store: &Arc<dyn Store>, root: &Path| Side::of_store(store, root, filter, app, choices);
+            let Sides { a, b, .. } = again::alike(self.side, side, choices.again_in.as_deref(), read);
+            let differences = warnings::differences(&a, &b);
+            if !differences.are_comparable() {
+                return Err(BaselineError::Unlike { path, data: shown, cause: differences.warnings.join("; ") });
+            }
+            (a, b)
+        } else {
+            (self.side, side)
+        };
+        let mut kept: BTreeSet<Key> = a.rows.into_keys().collect();
+        if self.file.rows_left_out() == 0 {
+            // The sessions before have nothing of rows that they do not have.
+            kept.extend(b.rows.keys().cloned());
+        }
+        let left_out = b.keep_rows(&kept, choices.view);
+        let session = Session::of(&b, keep, left_out);
+        if self.file.sessions.iter().any(|other| other.title() == session.title()) {
+            return Err(BaselineError::SameName { path, session: escape(&session.title()) });
+        }
+        self.file.sessions.push(session);
+        let most = keep.sessions.unwrap_or(usize::MAX).max(1);
+        self.file.sessions.drain(..self.file.sessions.len().saturating_sub(most));
+        text(&self.file)
+    }
+
+    /// Adding a session twice would make it seem that sessions do not differ.
+    fn expect_other_runs(&self, side: &Side, path: &str, data: &str) -> Result<(), BaselineError> {
+        for (run, session) in self.side.runs.iter().zip(&self.side.sessions) {
+            let is_same = |other: &Run| (&other.info.run_id, &other.info.host) == (&run.info.run_id, &run.info.host);
+            if side.runs.iter().any(is_same) {
+                let session = self.file.sessions.get(*session).map(Session::title).unwrap_or_default();
+                return Err(BaselineError::SameRun {
+                    path: path.to_owned(),
+                    data: data.to_owned(),
+                    session: escape(&session),
+                    run: escape(&run.info.run_id),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// What rows are, by the name that `--by` takes.
@@ -182,6 +295,11 @@ impl Baseline {
         if let Per::Work { b: work, .. } = &choices.per {
             b.expect_work_of_each_run("--work", work)?;
         }
+        let sessions = self.side.sessions_with_windows();
+        if choices.per == Per::Nothing && sessions >= MIN_SESSIONS {
+            let path = escape(&self.path.display().to_string());
+            return Err(BaselineError::SumOfSessions { path, sessions });
+        }
         let mut sides = if choices.measure == Measure::Energy {
             let read = |store: &Arc<dyn Store>, root: &Path| Side::of_store(store, root, filter, app, choices);
             again::alike(self.side, b, choices.again_in.as_deref(), read)
@@ -189,14 +307,19 @@ impl Baseline {
             must_have(&b, choices.measure)?;
             Sides::as_they_are(self.side, b)
         };
-        if self.file.rows_left_out > 0 {
+        if self.version == WITHOUT_SESSIONS {
+            sides.notices.push(format!(
+                "the baseline is of version {WITHOUT_SESSIONS}, which does not tell sessions apart: its runs count as one session"
+            ));
+        }
+        if self.file.rows_left_out() > 0 {
             let kept = sides.a.rows.keys().cloned().collect();
             let folded = sides.b.keep_rows(&kept, choices.view);
             sides.notices.push(format!(
                 "the baseline keeps the {} largest rows: {} of its other rows and {folded} of B are \
                  {OTHERS}",
                 kept.iter().filter(|key| key.name != *OTHERS).count(),
-                self.file.rows_left_out
+                self.file.rows_left_out()
             ));
         }
         Ok(Comparison::of(sides, choices))
@@ -220,17 +343,5 @@ impl Side {
             self.rows.insert(Key::named(OTHERS), sum);
         }
         others.len()
-    }
-}
-
-impl Spent {
-    /// Errors of rows of one thread compensate each other, so the sum of their variances is too large, not too small.
-    fn plus(mut self, other: &Self) -> Self {
-        self.energy = self.energy.saturating_add(other.energy);
-        self.inferred = self.inferred.saturating_add(other.inferred);
-        self.samples = self.samples.saturating_add(other.samples);
-        self.by_window.extend(&other.by_window);
-        self.sampling += other.sampling;
-        self
     }
 }

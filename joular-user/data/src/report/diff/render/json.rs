@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     model::{target_text::TargetText, units::MicroJoules},
-    report::diff::{Choices, Compared, Comparison, Gate, Measure, Side, Verdict},
+    report::diff::{Choices, Compared, Comparison, Gate, Measure, Side, Verdict, sessions::Sessions},
     text::harmless_json,
 };
 
@@ -15,7 +15,9 @@ struct Whole<'a> {
     measure: &'static str,
     unit: String,
     by: &'static str,
+    /// `sessions`, `runs` or `windows`.
     intervals_from: &'static str,
+    intervals_leave_out_sessions: bool,
     warnings: &'a [String],
     notices: &'a [String],
     are_comparable: bool,
@@ -43,6 +45,8 @@ struct OneSide {
     sources: Vec<String>,
     hosts: Vec<TargetText>,
     runs: usize,
+    /// That are told apart: a data set counts as one.
+    sessions: usize,
     windows: usize,
     duration_ns: u64,
     cpu_ns: u64,
@@ -81,7 +85,12 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> io::Result<String> {
         measure: choices.measure.name(),
         unit: choices.unit(),
         by: choices.by.name(),
-        intervals_from: if comparison.of_runs { "runs" } else { "windows" },
+        intervals_from: match (comparison.sessions, comparison.of_runs) {
+            (Sessions::Known(_), _) => "sessions",
+            (_, true) => "runs",
+            (_, false) => "windows",
+        },
+        intervals_leave_out_sessions: comparison.sessions.are_left_out(),
         warnings: &comparison.warnings,
         notices: &comparison.notices,
         are_comparable: comparison.are_comparable,
@@ -117,6 +126,7 @@ fn side(side: &Side, measure: Measure) -> OneSide {
         sources: overview.sources.clone(),
         hosts,
         runs: side.runs_with_windows(),
+        sessions: side.sessions_with_windows(),
         windows: side.window_count,
         duration_ns: overview.duration_ns,
         cpu_ns: side.cpu_ns,

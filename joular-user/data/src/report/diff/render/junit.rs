@@ -142,9 +142,10 @@ impl Case<'_> {
             let allowed = choices.fail_above.unwrap_or_default() * 100.0;
             let _ = writeln!(
                 said,
-                "      <failure type=\"{}\" message=\"{percent}, certainly more than {allowed} % above A\">A {} {unit}, \
+                "      <failure type=\"{}\" message=\"{percent}, certainly more than {allowed} % above A{}\">A {} {unit}, \
                  B {} {unit}, 95 % interval of the change {} %</failure>",
                 choices.measure.name(),
+                comparison.sessions.reservation(),
                 change.a,
                 change.b,
                 percents(change.relative)
@@ -163,6 +164,7 @@ fn of_suite(comparison: &Comparison, choices: &Choices) -> Vec<(&'static str, St
         ("fail_above_percent", choices.fail_above.map_or_else(String::new, |above| (above * 100.0).to_string())),
         ("energy_of_a", comparison.a.overview.label.map_or("none", |label| label.name()).to_owned()),
         ("energy_of_b", comparison.b.overview.label.map_or("none", |label| label.name()).to_owned()),
+        ("sessions_of_a", comparison.a.sessions_with_windows().to_string()),
         ("runs_of_a", comparison.a.runs_with_windows().to_string()),
         ("runs_of_b", comparison.b.runs_with_windows().to_string()),
     ]

@@ -8,7 +8,7 @@ mod text;
 
 use std::{io, io::Write};
 
-use super::{Choices, Compared, Comparison, Format, Measure, Side, Unit};
+use super::{Choices, Compared, Comparison, Format, Measure, Side, Unit, sessions::Sessions};
 use crate::{
     model::target_text::TargetText,
     text::{
@@ -63,11 +63,18 @@ impl Comparison {
     fn basis(&self) -> String {
         if self.total.change.interval.is_none() {
             "no intervals, see the warning".to_owned()
-        } else if self.of_runs {
-            let [a, b] = [&self.a, &self.b].map(Side::runs_with_windows);
-            format!("95 % intervals from {a} and {b} runs")
         } else {
-            format!("95 % intervals from {} and {} windows", self.a.window_count, self.b.window_count)
+            let rest = if self.sessions.are_left_out() { ", without what differs between sessions" } else { "" };
+            let (a, b) = (&self.a, &self.b);
+            match (self.sessions, self.of_runs) {
+                (Sessions::Known(_), _) => {
+                    format!("95 % intervals from {} and {} runs", a.counted(), b.runs_with_windows())
+                }
+                (_, true) => {
+                    format!("95 % intervals from {} and {} runs{rest}", a.runs_with_windows(), b.runs_with_windows())
+                }
+                (_, false) => format!("95 % intervals from {} and {} windows{rest}", a.window_count, b.window_count),
+            }
         }
     }
 }
@@ -81,6 +88,15 @@ impl Side {
             Unit::MicroJoules => format!("{} J", figures::figure(amount.joules(), self.overview.label)),
             Unit::Bytes => format!("{:.1} MB of {}", amount.joules(), title()),
             Unit::Count => format!("{}, {}", title(), amount.0),
+        }
+    }
+
+    /// `30 runs`, or `3 sessions with 30 runs`.
+    fn counted(&self) -> String {
+        let runs = self.runs_with_windows();
+        match self.sessions_with_windows() {
+            0 | 1 => format!("{runs} runs"),
+            sessions => format!("{sessions} sessions with {runs} runs"),
         }
     }
 

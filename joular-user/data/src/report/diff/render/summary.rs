@@ -57,7 +57,11 @@ fn verdict(comparison: &Comparison, choices: &Choices) -> String {
     let allowed = format!("{:.4} % above A", above * 100.0).replace(".0000", "");
     let reason = match comparison.gate(choices) {
         Gate::Passed => format!("**Passed:** nothing is certainly more than {allowed}"),
-        Gate::Exceeded => format!("**Failed:** {} certainly more than {allowed}", exceeding(comparison, choices)),
+        Gate::Exceeded => format!(
+            "**Failed:** {} certainly more than {allowed}{}",
+            exceeding(comparison, choices),
+            comparison.sessions.reservation()
+        ),
         Gate::NotEnoughRuns => "**Undecided:** there are not enough runs".to_owned(),
         Gate::NotComparable => "**Undecided:** A and B were made differently".to_owned(),
         Gate::NoPhases => "**Undecided:** no program named a phase".to_owned(),
@@ -119,11 +123,11 @@ fn compared(comparison: &Comparison, choices: &Choices) -> String {
         let energy = format!(", {label}{ambiguous} ({}){}", plain(&sources.join(", ")), side.moved());
         let _ = writeln!(
             said,
-            "- {name}: {kept}<code>{}</code>: {}{}; {} runs, {:.1} s, {:.1} CPU s",
+            "- {name}: {kept}<code>{}</code>: {}{}; {}, {:.1} s, {:.1} CPU s",
             plain(&escape(&side.data.display().to_string())),
             side.amount(choices.measure),
             if choices.measure == Measure::Energy { energy } else { String::new() },
-            side.runs_with_windows(),
+            side.counted(),
             seconds(overview.duration_ns),
             seconds(side.cpu_ns),
         );

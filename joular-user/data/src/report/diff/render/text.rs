@@ -31,7 +31,7 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> String {
     }
     let _ = writeln!(
         said,
-        "\n{:>12} {:>12} {:>12} {:>8}  {:>19}  {:<15}  {}",
+        "\n{:>12} {:>12} {:>12} {:>8}  {:>19}  {:<19}  {}",
         format!("A {unit}"),
         format!("B {unit}"),
         "change",
@@ -78,11 +78,11 @@ fn described(side: &Side, measure: Measure) -> String {
     let label = overview.label.map_or("no energy", |label| label.name());
     let energy = format!(" ({label}{ambiguous}: {}{})", sources.join(", "), side.moved());
     format!(
-        "{}: {}{}, {} runs, {} windows, {:.1} s, {:.1} CPU s",
+        "{}: {}{}, {}, {} windows, {:.1} s, {:.1} CPU s",
         escape(&side.data.display().to_string()),
         side.amount(measure),
         if measure == Measure::Energy { energy } else { String::new() },
-        side.runs_with_windows(),
+        side.counted(),
         side.window_count,
         seconds(overview.duration_ns),
         seconds(side.cpu_ns),
@@ -91,7 +91,7 @@ fn described(side: &Side, measure: Measure) -> String {
 
 fn figures(change: &Change, factor: f64) -> String {
     format!(
-        "{:>12.4} {:>12.4} {:>+12.4} {:>8}  {:>19}  {:<15}",
+        "{:>12.4} {:>12.4} {:>+12.4} {:>8}  {:>19}  {:<19}",
         change.a * factor,
         change.b * factor,
         change.difference() * factor,
