@@ -25,8 +25,9 @@ pub enum BaselineCommand {
 
     /// Compare a data set with a baseline, as diff compares two data sets
     ///
-    /// Rows, the measure and the selected part are those of the baseline. Sessions of the baseline are the replicates: at
-    /// least 3. With fewer, nothing is called changed, and --fail-above rests on the noise of runs, at least 3 on each side.
+    /// Rows, the measure and the selected part are those of the baseline. Sessions of the baseline are the replicates:
+    /// at least 3. With fewer, nothing is called changed, and --fail-above rests on the noise of runs. Each side needs
+    /// at least 3 runs.
     #[command(after_help = "Example: joular-bpf baseline check energy-baseline.json shop-run --fail-above 5%")]
     Check(BaselineCheckFlags),
 }

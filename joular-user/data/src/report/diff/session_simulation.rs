@@ -18,7 +18,8 @@ const MOST_WRONG: f64 = 0.06;
 /// The same where the runs of both sides are not alike.
 const MOST_OF_OTHERS: f64 = 0.07;
 
-/// The share that may exceed a gate at 5 %, which rests on the noise of runs only if there are fewer than three sessions.
+/// The share that may exceed a gate at 5 %: with fewer than three sessions, when it rests on the noise of runs only, and
+/// with more.
 const MOST_ABOVE: [f64; 2] = [0.07, 0.01];
 
 /// Standard deviation of runs within a session, as a part of the mean.

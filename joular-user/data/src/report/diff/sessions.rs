@@ -17,10 +17,10 @@
 //! var(R_B − ρ·R_A) = S²·(1 + ρ²/k) + (s_B²/n − s_A²·h)
 //! ```
 //!
-//! `S²` has `k − 1` degrees of freedom, `s_B²` has `n − 1`, and `s_A²` so many that they are left out. Satterthwaite (*An
-//! approximate distribution of estimates of variance components*, 1946) combines them. The second part is what B's runs
-//! add if they are fewer or vary more; it is taken as 0 where it would be negative. `S²` is never taken as less than
-//! `s_A²·h`: means of sessions do not vary less than their runs let them.
+//! `S²` has `k − 1` degrees of freedom, `s_B²` has `n − 1`, and `s_A²` so many that they are left out. Satterthwaite
+//! (*An approximate distribution of estimates of variance components*, 1946) combines them. The second part is what B's
+//! runs add if they are fewer or vary more; it is taken as 0 where it would be negative. `S²` is never taken as less
+//! than `s_A²·h`: means of sessions do not vary less than their runs let them.
 
 use std::collections::BTreeMap;
 

@@ -238,3 +238,43 @@ fn of_many_methods_few_are_called_changed_that_are_not() {
     assert!(false_shares / f64::from(pairs) <= LEVEL + slack, "{false_shares} of {pairs}");
     assert!(found > pairs * 8 / 10, "{found} of {pairs}");
 }
+
+/// Share of runs in which an interval of the sampling error alone holds what a method had. `part_at` is the method's
+/// part of the work at a time from 0 to 1 of the run.
+fn held_by_sampling(part_at: impl Fn(f64) -> f64) -> f64 {
+    const WINDOWS: u32 = 60;
+    share(|noise| {
+        let (mut of_method, mut whole, mut truth, mut squares) = (0.0, 0.0, 0.0, 0.0);
+        for window in 0..WINDOWS {
+            let expected = 10.0 * (0.5 + noise.uniform());
+            let energy = expected * (0.5 + noise.uniform());
+            let part = part_at(f64::from(window) / f64::from(WINDOWS));
+            #[allow(clippy::cast_precision_loss, reason = "numbers of samples")]
+            let [hits, misses] = [part, 1.0 - part].map(|part| noise.poisson(expected * part) as f64);
+            if hits + misses > 0.0 {
+                let of_sample = energy / (hits + misses);
+                whole += energy;
+                truth += part * energy;
+                of_method += hits * of_sample;
+                squares += hits * of_sample.powi(2);
+            }
+        }
+        let error = ((1.0 - of_method / whole) * squares).sqrt();
+        (of_method - truth).abs() <= 1.96 * error
+    })
+}
+
+#[test]
+fn the_sampling_error_is_rather_too_large_where_work_changes() {
+    let phases = |most: f64| move |time: f64| if time * 6.0 % 2.0 < 1.0 { most } else { 1.0 - most };
+    for (name, held, range) in [
+        ("steady", held_by_sampling(|_| 0.3), 0.935..=0.965),
+        ("from a fifth to four fifths", held_by_sampling(|time| 0.2 + 0.6 * time), 0.95..=0.98),
+        ("phases of 80 and 20 %", held_by_sampling(phases(0.8)), 0.97..=1.0),
+        ("phases of 90 and 10 %", held_by_sampling(phases(0.9)), 0.98..=1.0),
+        ("phases of all and nothing", held_by_sampling(phases(1.0)), 0.99..=1.0),
+    ] {
+        println!("{name}: {held:.4} held");
+        assert!(range.contains(&held), "{name}: {held}");
+    }
+}

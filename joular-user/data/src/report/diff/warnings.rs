@@ -70,8 +70,8 @@ pub fn too_few(sessions: Sessions) -> Option<String> {
     let missing = MIN_SESSIONS.saturating_sub(count);
     Some(format!(
         "the baseline has runs of {count} session{}, so it is not known how much sessions differ (restarts, heat, \
-         neighbours): intervals and --fail-above rest on the noise of runs only. Add {missing} session{} or more, recorded \
-         at other times: joular-bpf baseline save DATA FILE --session",
+         neighbours): intervals and --fail-above rest on the noise of runs only. Add {missing} session{} or more, \
+         recorded at other times: joular-bpf baseline save DATA FILE --session",
         if count == 1 { "" } else { "s" },
         if missing == 1 { "" } else { "s" },
     ))
@@ -81,8 +81,8 @@ pub fn too_few(sessions: Sessions) -> Option<String> {
 pub fn apart(sessions: Sessions) -> Option<String> {
     (sessions == Sessions::Apart).then(|| {
         "A and B were recorded one after the other, so intervals leave out how much sessions differ (restarts, heat, \
-         neighbours). Record them in turns, so that both have the same sessions (joular-bpf run --repeat 10 --variant …), \
-         or compare with a baseline of several sessions (joular-bpf baseline)"
+         neighbours). Record them in turns, so that both have the same session (joular-bpf run --repeat 10 \
+         --variant …), or compare with a baseline of several sessions (joular-bpf baseline)"
             .to_owned()
     })
 }

@@ -49,11 +49,7 @@ pub(super) fn keep(top: Option<usize>) -> Keep {
 
 /// Runs of which each draws so many percent of what the fixture draws.
 fn runs(percents: &[u64], change: impl Fn(&mut RunInfo)) -> TempDir {
-    runs_by(percents, Policy::default(), change)
-}
-
-fn runs_by(percents: &[u64], policy: Policy, change: impl Fn(&mut RunInfo)) -> TempDir {
-    runs_from(0, percents, policy, change)
+    runs_from(0, percents, Policy::default(), change)
 }
 
 /// One run a day, from a day on.
@@ -216,8 +212,8 @@ fn data_that_was_divided_differently_is_attributed_as_the_baseline_was() {
     let (kept, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let spread = Policy { idle: IdlePolicy::Spread, ..Policy::default() };
     let separate = Policy { idle_milliwatts: 5_000, ..Policy::default() };
-    let a = runs_by(&[100, 101, 99], separate.clone(), |_| {});
-    let b = runs_by(&[100, 101, 99], spread, |_| {});
+    let a = runs_from(0, &[100, 101, 99], separate.clone(), |_| {});
+    let b = runs_from(0, &[100, 101, 99], spread, |_| {});
     let choices = Choices { again_in: Some(temporary.path().to_owned()), ..choices(CompareBy::Method, Per::Run) };
     let of_file = saved(a.path(), &Filter::default(), &choices, &keep(None), &kept);
     let found = of_file.check(b.path(), &Filter::default(), None, &choices).unwrap();
@@ -225,7 +221,7 @@ fn data_that_was_divided_differently_is_attributed_as_the_baseline_was() {
     assert_eq!(found.a.total.energy, found.b.total.energy);
     // Only windows can be divided again: cycles that B lacks would have to go from the baseline.
     let cycles = Policy { weight_unit: crate::model::policy::WeightUnit::Cycles, ..separate };
-    let by_cycles = runs_by(&[100, 101, 99], cycles, |_| {});
+    let by_cycles = runs_from(0, &[100, 101, 99], cycles, |_| {});
     let of_file = saved(by_cycles.path(), &Filter::default(), &choices, &keep(None), &kept);
     let found = of_file.check(a.path(), &Filter::default(), None, &choices).unwrap();
     assert_eq!(found.gate(&choices), Gate::NotComparable);

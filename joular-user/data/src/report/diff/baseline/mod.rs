@@ -1,8 +1,8 @@
 //! Keeps what a comparison needs of a data set in a small file, and compares a later data set with it.
 //!
-//! A baseline is a side of a comparison ([`Side`]) whose amounts are known by run and not by window, and whose runs are of
-//! several sessions. So a check is a comparison whose side A comes from the file: the same estimates, verdicts, warnings
-//! and gates. docs/ci.md has the format.
+//! A baseline is a side of a comparison ([`Side`]) whose amounts are known by run and not by window, and whose runs
+//! are of several sessions. So a check is a comparison whose side A comes from the file: the same estimates,
+//! verdicts, warnings and gates. docs/ci.md has the format.
 
 mod file;
 mod join;
@@ -181,8 +181,8 @@ impl Baseline {
         Ok(Self { path: path.to_owned(), file, version: head.version, side })
     }
 
-    /// The text of a baseline that has a data set as one session more. `filter`, `app` and the rows of `choices` must be
-    /// those of [`Self::part`], [`Self::by`] and [`Self::view`].
+    /// The text of a baseline that has a data set as one session more. `filter`, `app` and the rows of `choices` must
+    /// be those of [`Self::part`], [`Self::by`] and [`Self::view`].
     ///
     /// # Errors
     /// As [`save`], and if the data set is a session already, or its runs were made differently.
@@ -309,7 +309,8 @@ impl Baseline {
         };
         if self.version == WITHOUT_SESSIONS {
             sides.notices.push(format!(
-                "the baseline is of version {WITHOUT_SESSIONS}, which does not tell sessions apart: its runs count as one session"
+                "the baseline is of version {WITHOUT_SESSIONS}, which does not tell sessions apart: its runs count as \
+                 one session"
             ));
         }
         if self.file.rows_left_out() > 0 {

@@ -142,8 +142,8 @@ impl Case<'_> {
             let allowed = choices.fail_above.unwrap_or_default() * 100.0;
             let _ = writeln!(
                 said,
-                "      <failure type=\"{}\" message=\"{percent}, certainly more than {allowed} % above A{}\">A {} {unit}, \
-                 B {} {unit}, 95 % interval of the change {} %</failure>",
+                "      <failure type=\"{}\" message=\"{percent}, certainly more than {allowed} % above A{}\">\
+                 A {} {unit}, B {} {unit}, 95 % interval of the change {} %</failure>",
                 choices.measure.name(),
                 comparison.sessions.reservation(),
                 change.a,
