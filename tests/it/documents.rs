@@ -24,7 +24,7 @@ fn words_after<'a>(text: &'a str, command: &str) -> Vec<Vec<&'a str>> {
 
 /// Names of subcommands, as `--help` lists them.
 pub fn subcommands(help: &str) -> impl Iterator<Item = &str> {
-    let listed = help.split_once("Commands:\n").unwrap().1.split("\n\n").next().unwrap();
+    let listed = help.split_once("Commands:\n").map_or("", |(_, listed)| listed).split("\n\n").next().unwrap();
     listed.lines().filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help")
 }
 
@@ -115,7 +115,12 @@ fn every_task_in_a_document_exists() {
 #[test]
 fn every_option_in_a_command_line_of_a_document_exists() {
     let help = joular_bpf(&["--help"]).stdout;
-    let helps = subcommands(&help).map(|name| joular_bpf(&[name, "--help"]).stdout).collect::<String>();
+    let mut helps = String::new();
+    for name in subcommands(&help) {
+        let of_command = joular_bpf(&[name, "--help"]).stdout;
+        helps.extend(subcommands(&of_command).map(|below| joular_bpf(&[name, below, "--help"]).stdout));
+        helps.push_str(&of_command);
+    }
     for (path, text) in documents() {
         for words in [words_after(&text, "joular-bpf "), words_after(&text, "xtask run -- ")].concat() {
             for option in words.iter().filter(|word| word.starts_with("--") && word.len() > 2) {
