@@ -30,7 +30,7 @@ use crate::{
     model::{domain::Label, target_text::TargetText},
 };
 
-/// The least part of 1 that the probability of equal watts is below where groups are said to differ.
+/// Groups are said to differ where chance alone makes them look so different less often than this.
 pub const LEVEL: f64 = 0.05;
 /// An interval that reaches farther than this part of the common watts to either side tells nothing of a group.
 const WIDEST: f64 = 0.5;
