@@ -39,7 +39,8 @@ pub struct ReportFlags {
 
     /// Show how many watts threads draw per CPU second, learnt from windows of measured energy: with --by thread, service
     /// and other groups of threads
-    #[arg(long, conflicts_with_all = ["measure", "activations", "carbon", "price"])]
+    #[arg(long, conflicts_with_all = ["measure", "top", "sort", "activations", "carbon", "price", "method", "app",
+          "exact_names", "no_infer", "charge_gc"])]
     pub watts: bool,
 
     /// Print one JSON object

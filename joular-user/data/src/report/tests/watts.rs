@@ -61,13 +61,24 @@ fn threads_have_the_watts_that_they_drew() {
 fn every_format_has_the_same_rows() {
     let root = tempfile::tempdir().unwrap();
     write_drawing(root.path(), 4, &windows(120), draws);
-    for (format, lines) in [(Format::Text, 7), (Format::Markdown, 7), (Format::Csv, 4)] {
+    for (format, lines) in [(Format::Text, 9), (Format::Markdown, 7), (Format::Csv, 4)] {
         let written = text(root.path(), &[By::Thread], format).unwrap();
         assert_eq!(written.lines().count(), lines, "{written}");
         assert!(written.contains("vectors") && written.contains("[everything else]"), "{written}");
     }
     let written = text(root.path(), &[By::Thread], Format::Text).unwrap();
     assert!(written.contains("The groups draw different power (p < 0.001)."), "{written}");
+}
+
+/// Without any error in the energy, what is left is rounding.
+#[test]
+fn threads_that_draw_the_same_do_not_differ() {
+    let root = tempfile::tempdir().unwrap();
+    write_drawing(root.path(), 4, &windows(120), |did| did.cpu_us * 8);
+    let written = text(root.path(), &[By::Thread], Format::Text).unwrap();
+    assert!(written.contains("These windows do not show that the groups draw different power"), "{written}");
+    assert!(written.contains("Idle power is not set apart"), "{written}");
+    assert!(written.contains("[everything else] contains 1 smaller group of"), "{written}");
 }
 
 #[test]

@@ -7,12 +7,12 @@
 //!
 //! Windows that say little leave a group near the common watts, windows that say much move it. How much deviations vary
 //! is found where the windows are likeliest (restricted likelihood; Patterson and Thompson, 1971), and the watts by
-//! Henderson's mixed model equations (Henderson, 1975), which give the variances of what they predict, too. No group
-//! draws less than nothing.
+//! Henderson's mixed model equations (1975). No group draws less than nothing.
 //!
 //! An interval is at least as wide as that of watts that are fitted without the common ones (least squares), so where
-//! windows do not tell groups apart it is wide, however near the common watts they are put. Errors of windows that follow each other are alike, for example as a processor warms up. So intervals come from blocks
-//! of windows that are left out in turns (Künsch's jackknife, 1989), where these are wider.
+//! windows do not tell groups apart it is wide, however near the common watts they are put. Errors of windows that follow
+//! each other are alike, for example as a processor warms up. So intervals come from blocks of windows that are left out
+//! in turns (Künsch's jackknife, 1989), where these are wider.
 
 use super::matrix::{dot, inverse, solve};
 use crate::report::diff::{student, verdict::LEVEL};
@@ -22,7 +22,10 @@ pub(super) const BLOCKS: usize = 20;
 /// Windows per group and at all, below which nothing is said.
 pub(super) const WINDOWS_PER_GROUP: usize = 4;
 pub(super) const LEAST_WINDOWS: usize = 60;
-/// Ratios of the error's variance to that of deviations that are tried, by powers of ten of the mean square of times.
+/// Of the squares of energy, what is rounding: no fit leaves less.
+const ROUNDING: f64 = 1e-12;
+/// Ratios of the error's variance to that of deviations that are tried: quarters of powers of ten, from the first to the
+/// last, times the mean square of times.
 const RATIOS: (i32, i32, i32) = (-28, 24, 4);
 
 /// A window: energy, and CPU seconds by group.
@@ -103,7 +106,7 @@ impl Moments {
     fn deviance(&self, ratio: f64) -> Option<f64> {
         let (matrix, right) = self.equations(ratio);
         let (solution, determinant) = solve(&matrix, &right)?;
-        let squares = (self.energy - dot(&solution, &right)).max(f64::MIN_POSITIVE);
+        let squares = (self.energy - dot(&solution, &right)).max(ROUNDING * self.energy);
         let variance = squares / (self.windows - 1.0);
         #[allow(clippy::cast_precision_loss, reason = "a number of groups")]
         let groups = self.times.len() as f64;
@@ -153,7 +156,7 @@ impl Moments {
         let mut times = self.times.clone();
         (0..times.len()).for_each(|place| times[place][place] *= 1.0 + 1e-9);
         let (free, _) = solve(&times, &self.with_energy)?;
-        let squares = (self.energy - dot(&free, &self.with_energy)).max(f64::MIN_POSITIVE);
+        let squares = (self.energy - dot(&free, &self.with_energy)).max(ROUNDING * self.energy);
         let variance = squares / (self.windows - times.len() as f64);
         Some((squares, inverse(&times)?.iter().enumerate().map(|(place, row)| variance * row[place]).collect()))
     }

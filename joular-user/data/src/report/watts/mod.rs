@@ -18,7 +18,7 @@ use thiserror::Error;
 pub use self::fit::Watts;
 use self::{
     fit::{LEAST_WINDOWS, WINDOWS_PER_GROUP, fit},
-    observed::Observed,
+    observed::{Observed, Quality},
 };
 use super::{
     Format,
@@ -28,11 +28,12 @@ use super::{
 use crate::{
     dataset::error::DataSetError,
     model::{domain::Label, target_text::TargetText},
+    text::escape,
 };
 
 /// Groups are said to differ where chance alone makes them look so different less often than this.
 pub const LEVEL: f64 = 0.05;
-/// An interval that reaches farther than this part of the common watts to either side tells nothing of a group.
+/// An interval that reaches farther than this part of the mean watts tells nothing of a group.
 const WIDEST: f64 = 0.5;
 
 /// Why there is nothing to tell.
@@ -41,20 +42,33 @@ pub enum WattsError {
     #[error(transparent)]
     Data(#[from] DataSetError),
     #[error(
-        "watts per CPU second are learnt from energy that was measured where the processor is, and this data set's is \
-         {}: a model made it of CPU time, so it tells nothing about who drew more",
+        "watts per CPU second are learnt from energy that was measured at the processor, and this data set's is {}",
         label.name()
     )]
     NotMeasured { label: Label },
+    #[error(
+        "watts per CPU second are learnt from table weights, and there is no file of it for {path}: a rollup has none, \
+         so ask the data set that it was made of"
+    )]
+    NoWeights { path: String },
     #[error(
         "{windows} windows with energy are too few for {groups} groups, {needed} are needed: record for longer, or with \
          shorter windows (--interval)"
     )]
     TooFew { windows: usize, groups: usize, needed: usize },
-    #[error("no window has CPU time of the selection")]
+    #[error("no window of the selection has CPU time, and energy beyond idling")]
     Nothing,
     #[error("the groups ran for the same times in all windows, so windows do not tell them apart")]
     Alike,
+}
+
+impl WattsError {
+    fn of_part(error: DataSetError) -> Self {
+        match error {
+            DataSetError::NoWeights { path } => Self::NoWeights { path: escape(&path.display().to_string()) },
+            error => Self::Data(error),
+        }
+    }
 }
 
 /// What is wanted.
@@ -80,7 +94,9 @@ pub struct WattsTables {
 /// If the data set cannot be read, or tells nothing about watts.
 pub fn read(data: &Path, request: &WattsRequest) -> Result<WattsTables, WattsError> {
     let profile = Profile::read(data, &request.filter, None)?;
-    let tables = request.by.iter().map(|by| WattsTable::read(data, &request.filter, &profile, *by));
+    let groups: Vec<Groups> = request.by.iter().map(|by| Groups::of(*by, &profile)).collect();
+    let (observed, quality) = observed::read(data, &request.filter, &profile.catalog, &groups)?;
+    let tables = groups.iter().zip(&observed).map(|(groups, observed)| WattsTable::of(groups, observed, quality));
     Ok(WattsTables { tables: tables.collect::<Result<_, _>>()?, format: request.format })
 }
 
@@ -103,14 +119,15 @@ pub struct WattsTable {
     pub by: By,
     /// The group with most CPU time first; everything else that ran is the last.
     pub rows: Vec<Row>,
-    /// Watts per CPU second of all together, as far as windows tell.
-    pub common: f64,
+    /// Watts per CPU second of all together: energy beyond idling, divided by CPU time.
+    pub mean: f64,
     /// How likely chance alone makes groups as different as they look, if all draw the same.
     pub equal: f64,
     /// Observations: windows, of each socket that has a meter.
     pub windows: usize,
-    /// Windows without a good reading.
-    pub left_out: usize,
+    /// Groups that are summed as everything else.
+    pub summed: usize,
+    quality: Quality,
 }
 
 impl WattsTable {
@@ -119,13 +136,14 @@ impl WattsTable {
         self.equal < LEVEL
     }
 
-    fn read(data: &Path, filter: &Filter, profile: &Profile, by: By) -> Result<Self, WattsError> {
-        let groups = Groups::of(by, profile);
-        let observed = Observed::read(data, filter, &profile.catalog, &groups)?;
-        let Observed { groups: told, observations, left_out } = &observed;
-        if observations.is_empty() {
+    fn of(groups: &Groups, observed: &Observed, quality: Quality) -> Result<Self, WattsError> {
+        let Observed { groups: told, observations, summed } = observed;
+        let joules: f64 = observations.iter().map(|window| window.joules).sum();
+        let all_cpu_s: f64 = observations.iter().flat_map(|window| &window.cpu_s).sum();
+        if joules <= 0.0 || all_cpu_s <= 0.0 {
             return Err(WattsError::Nothing);
         }
+        let mean = joules / all_cpu_s;
         let (windows, needed) = (observations.len(), LEAST_WINDOWS.max(WINDOWS_PER_GROUP * told.len()));
         if windows < needed {
             return Err(WattsError::TooFew { windows, groups: told.len(), needed });
@@ -141,9 +159,10 @@ impl WattsTable {
             by_time: by_time[place],
             by_watts: by_watts[place],
             watts: *watts,
-            is_told: watts.high - watts.value <= WIDEST * fitted.common,
+            is_told: watts.high - watts.value <= WIDEST * mean,
         };
         let rows = fitted.groups.iter().enumerate().map(row).collect();
-        Ok(Self { by, rows, common: fitted.common, equal: fitted.equal, windows, left_out: *left_out })
+        let (by, summed) = (groups.by, *summed);
+        Ok(Self { by, rows, mean, equal: fitted.equal, windows, summed, quality })
     }
 }

@@ -48,17 +48,27 @@ impl WattsTable {
             true => format!("The groups draw different power ({p})."),
             false => format!("These windows do not show that the groups draw different power ({p})."),
         };
-        let left_out = match self.left_out {
+        let left_out = match self.quality.windows_left_out {
             0 => String::new(),
             left_out => format!(", {left_out} without a good reading left out"),
         };
         let mut said = vec![
-            format!(
-                "{:.2} W per CPU second beyond idling on average, from {} windows{left_out}.",
-                self.common, self.windows
-            ),
+            format!("{:.2} W per CPU second on average, from {} windows{left_out}.", self.mean, self.windows),
             verdict,
         ];
+        if !self.quality.has_idle_apart {
+            said.push(
+                "Idle power is not set apart, so watts contain it: give --idle-watts, or calibrate the machine."
+                    .to_owned(),
+            );
+        }
+        if self.quality.runs_left_out > 0 {
+            said.push(format!("Runs without measured energy are left out: {}.", self.quality.runs_left_out));
+        }
+        if self.summed > 0 {
+            let groups = if self.summed == 1 { "group" } else { "groups" };
+            said.push(format!("[everything else] contains {} smaller {groups} of the selection.", self.summed));
+        }
         if self.rows.iter().any(|row| !row.is_told) {
             said.push(
                 "Groups marked ? seldom run without the others, or too little: these windows say little of them."
@@ -77,7 +87,7 @@ impl WattsTable {
                 format!("{:.2}{}", row.watts.value, if row.is_told { "" } else { "?" })
             }),
             Column::figures("95 %", rows(), |row| format!("{:.2}–{:.2}", row.watts.low, row.watts.high)),
-            Column::figures("× MEAN", rows(), |row| format!("{:.2}", row.watts.value / self.common)),
+            Column::figures("× MEAN", rows(), |row| format!("{:.2}", row.watts.value / self.mean)),
             Column::figures("% BY TIME", rows(), |row| percent(row.by_time)),
             Column::figures("% BY WATTS", rows(), |row| percent(row.by_watts)),
         ];
@@ -100,11 +110,14 @@ impl WattsTable {
         };
         json!({
             "by": self.by.name(),
-            "common_watts": self.common,
+            "mean_watts": self.mean,
             "probability_of_equal_watts": self.equal,
             "differs": self.differs(),
             "windows": self.windows,
-            "windows_left_out": self.left_out,
+            "windows_left_out": self.quality.windows_left_out,
+            "runs_left_out": self.quality.runs_left_out,
+            "is_idle_set_apart": self.quality.has_idle_apart,
+            "groups_summed": self.summed,
             "rows": self.rows.iter().map(row).collect::<Vec<_>>(),
         })
     }
@@ -116,7 +129,7 @@ impl WattsTable {
             let figures =
                 [row.cpu_s, row.watts.value, row.watts.low, row.watts.high].map(|value| csv::figure(Some(value)));
             let parts = [row.by_time, row.by_watts].map(|value| csv::figure(Some(value)));
-            let name = [csv::name(&row.name.to_string())];
+            let name = [csv::name(row.name.raw())];
             csv::line(name.into_iter().chain(figures).chain([row.is_told.to_string()]).chain(parts))
         };
         let lines = self.rows.iter().map(row);

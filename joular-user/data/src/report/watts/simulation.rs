@@ -110,8 +110,9 @@ fn where_watts_differ_shares_are_many_times_nearer_to_the_truth() {
     expect("six threads", &World::new(&SIX), [0.062, 0.0011]);
     expect("windows ± 2 J", &World { error_j: 2.0, ..World::new(&SIX) }, [0.062, 0.0073]);
     expect("bursts of 0.1 s", &World { burst_s: 0.1, ..World::new(&SIX) }, [0.070, 0.0030]);
-    let turns = World { takes_turns: true, windows: 300, burst_s: 1.0, ..World::new(&[30.0, 10.0]) };
+    let turns: World<'_> = World { takes_turns: true, windows: 300, burst_s: 1.0, ..World::new(&[30.0, 10.0]) };
     expect("two in turns", &turns, [0.108, 0.0006]);
+    expect("two in turns of five windows", &World { burst_s: 5.0, ..turns }, [0.03, 0.0006]);
     expect("two in turns of 0.2 s", &World { burst_s: 0.2, ..turns }, [0.2, 0.003]);
 }
 
