@@ -8,10 +8,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use joular_data::{
-    experiment::growth::{
-        ClassVerdict, compare,
-        sweep::{Curve, Sweep},
-    },
+    experiment::growth::{ClassVerdict, Doubt, Judged, MATERIAL, sweep::Sweep},
     report::{Format, profile::Filter},
     text::escape,
 };
@@ -58,7 +55,7 @@ pub(super) fn run(flags: &SweepFlags) -> anyhow::Result<Exit> {
         said(|mut out| found.write(Format::Text, sweep.methods, &mut out))?;
     }
     export(flags, &sweep, &found)?;
-    before.map_or(Ok(Exit::Success), |before| judged(&before, &found))
+    Ok(before.map_or(Exit::Success, |before| judged(&before, &found)))
 }
 
 /// Each value with its data set.
@@ -95,39 +92,92 @@ fn read(path: &Path) -> anyhow::Result<Sweep> {
     if let Err(error) = read {
         bail!("reading {shown}: {error}: check --against");
     }
-    serde_json::from_str(&text).map_err(|error| {
+    Sweep::stored(&text).map_err(|error| {
         anyhow::anyhow!("reading {shown}: {error}: --against takes what a sweep has written with --export-json")
     })
 }
 
 /// Tells what grows otherwise than before. A slower growth is not a reason to fail.
-fn judged(before: &Sweep, after: &Sweep) -> anyhow::Result<Exit> {
+fn judged(before: &Sweep, after: &Sweep) -> Exit {
+    let judged = after.against(before);
+    let is_total = |judged: &Judged<'_>| std::ptr::eq(judged.curve, &after.total);
+    let methods = judged.iter().filter(|judged| !is_total(judged)).count();
     let mut exit = Exit::Success;
-    let pairs = after.methods.iter().filter_map(|curve| Some((before_of(before, curve)?, curve)));
-    for (old, new) in std::iter::once((&before.total, &after.total)).chain(pairs) {
-        let (Some(old_growth), Some(new_growth)) = (&old.growth, &new.growth) else { continue };
-        let change = compare(old_growth, new_growth);
-        let is_total = std::ptr::eq(new, &after.total);
-        let name = if is_total { "total".to_owned() } else { new.name.to_string() };
-        let classes = format!("{} before, {} now", change.before.name(), change.after.name());
-        match change.verdict {
-            ClassVerdict::Changed => {
-                messages::warn(&format!("{name}: {}: {classes}", change.verdict.name()));
-                if change.is_faster {
-                    exit = Exit::Regression;
-                }
-            }
-            ClassVerdict::NotCertain if exit == Exit::Success && is_total => {
-                messages::warn(&format!("{name}: {}: {classes}", change.verdict.name()));
-                exit = Exit::Undecided;
-            }
-            _ => {}
+    for judged in &judged {
+        let is_undecided = is_total(judged) && judged.change.verdict == ClassVerdict::NotCertain;
+        if judged.is_striking() || is_undecided {
+            let name = if is_total(judged) { "total".to_owned() } else { judged.curve.name.to_string() };
+            messages::warn(&format!("{name}: {}", sentence(judged, methods)));
+        }
+        if judged.fails() {
+            exit = Exit::Regression;
+        } else if is_undecided {
+            exit = Exit::Undecided;
         }
     }
-    Ok(exit)
+    exit
 }
 
-fn before_of<'a>(before: &'a Sweep, curve: &Curve) -> Option<&'a Curve> {
-    let key = |curve: &Curve| (curve.name.clone(), curve.signature.clone(), curve.module.clone());
-    before.methods.iter().find(|old| key(old) == key(curve))
+fn sentence(judged: &Judged<'_>, methods: usize) -> String {
+    let change = &judged.change;
+    let said = format!("{}: {} before, {} now", change.verdict.name(), change.before.name(), change.after.name());
+    let more = 100.0 * (change.at_largest - 1.0);
+    match change.doubt {
+        Some(Doubt::NoClass) => format!("{said}, {more:+.1} % at the largest n: {}", Doubt::NoClass.sentence()),
+        Some(doubt) => format!("{said}: {}", doubt.sentence()),
+        None if !judged.stands => {
+            format!("{said}: a hint only, as {methods} methods are compared: repeat both sweeps with more runs")
+        }
+        None if change.is_faster && !change.is_worse() => {
+            format!("{said}: no failure, as it needs {more:+.1} % at the largest n, not over {:.0} %", 100.0 * MATERIAL)
+        }
+        None => format!("{said}: {more:+.1} % at the largest n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Joules at n.
+    type Joules = fn(f64) -> f64;
+
+    /// A sweep of runs that vary by 1 %, as it is stored, with the growth of its total and of its methods.
+    fn stored(largest: f64, total: Joules, methods: &[Joules]) -> Sweep {
+        let curve = |name: &str, joules: Joules| -> Value {
+            let values = (0..8).map(|step| (largest * 10_f64.powf(f64::from(step - 7) * 0.4)).round());
+            let runs = values.flat_map(|value| [0.99, 1.0, 1.01].map(|run| (value, joules(value) * run)));
+            let points = runs.map(|(value, joules)| json!({"value": value, "joules": joules, "variance": 0.0}));
+            json!({"name": name, "samples": 900, "points": points.collect::<Vec<_>>()})
+        };
+        let methods: Vec<Value> = methods.iter().map(|joules| curve("a.B.c", *joules)).collect();
+        let total = curve("total", total);
+        Sweep::stored(&json!({"with_callees": false, "total": total, "cpu": total, "methods": methods}).to_string())
+            .unwrap()
+    }
+
+    #[test]
+    fn a_gate_fails_if_something_grows_faster_and_needs_more() {
+        let (line, square): (Joules, Joules) = (|n| 2.0 + 5e-5 * n, |n| 2.0 + 1e-10 * n * n);
+        // At 10⁶ n² needs 4 % more than n.
+        let slight: Joules = |n| 2.0 + 52e-12 * n * n;
+        let before = stored(1e6, line, &[line]);
+        for (after, expected) in [
+            (stored(1e6, line, &[line]), Exit::Success),
+            (stored(1e6, square, &[]), Exit::Regression),
+            (stored(1e6, line, &[square]), Exit::Regression),
+            (stored(1e6, slight, &[slight]), Exit::Success),
+            (stored(3e6, square, &[square]), Exit::Undecided),
+            (stored(1e6, warming_up, &[]), Exit::Undecided),
+        ] {
+            assert_eq!(judged(&before, &after), expected, "{:?}", after.against(&before));
+        }
+        assert_eq!(judged(&stored(1e6, square, &[square]), &before), Exit::Success);
+    }
+
+    fn warming_up(n: f64) -> f64 {
+        2.0 + 5e-5 * n + if n < 2e4 { 1.0 } else { 0.0 }
+    }
 }

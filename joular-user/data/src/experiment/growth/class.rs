@@ -54,6 +54,11 @@ impl Class {
         }
     }
 
+    /// Whether the two differ by no more than a logarithm, which a cache or a collector looks like.
+    pub(super) const fn is_near(self, other: Self) -> bool {
+        matches!((self, other), (Self::Linear, Self::Linearithmic) | (Self::Linearithmic, Self::Linear))
+    }
+
     /// Fitted numbers, the noise among them.
     pub(super) const fn parameters(self) -> u32 {
         match self {

@@ -17,9 +17,13 @@ pub struct Prediction {
 }
 
 impl Growth {
-    /// The energy of a run at a value; `None` where the class has no finite one.
+    /// The energy of a run at a value; `None` where the class has no finite one, and outside of the values that were
+    /// measured if no class fits.
     pub fn predict(&self, value: f64) -> Option<Prediction> {
         let is_extrapolated = value < self.range.0 || value > self.range.1;
+        if is_extrapolated && !self.has_class {
+            return None;
+        }
         let mut joules = self.fit()?.predict(value)?;
         for class in self.alternatives.iter().filter(|_| is_extrapolated) {
             let other = self.fits.iter().find(|fit| fit.class == *class).and_then(|fit| fit.predict(value));

@@ -1,92 +1,112 @@
 //! Counts how often the class is right and the interval of a prediction holds, on simulated sweeps whose
-//! truth is known.
+//! truth is known. Figures are printed for docs/measured: `cargo test -p joular-data growth::simulation -- --nocapture`.
 
-use super::*;
+use super::{
+    worlds::{World, ordinary, true_models},
+    *,
+};
 use crate::noise::Noise;
 
-const SWEEPS: u32 = 200;
+const SWEEPS: u32 = 100;
 
-/// What a sweep measures: the class, the values of the parameter and the energy there.
-struct Truth {
-    class: Class,
-    values: Vec<f64>,
-    joules: fn(f64) -> f64,
-}
-
-/// Twelve values from 10³ to 10⁶ in equal ratios. All start with 2 J and end near 50 J.
-fn truths() -> Vec<Truth> {
-    let spread: Vec<f64> = (0..12).map(|step| (10_f64).powf(3.0 + 3.0 * f64::from(step) / 11.0).round()).collect();
-    let doubling: Vec<f64> = (0..12).map(|step| (10.0 + 16.0 * f64::from(step) / 11.0_f64).round()).collect();
-    let of = |class, values: &[f64], joules| Truth { class, values: values.to_vec(), joules };
-    vec![
-        of(Class::Constant, &spread, |_| 20.0),
-        of(Class::Logarithmic, &spread, |n| 2.0 + 3.5 * n.ln()),
-        of(Class::Linear, &spread, |n| 2.0 + 50e-6 * n),
-        of(Class::Linearithmic, &spread, |n| 2.0 + 3.6e-6 * n * n.ln()),
-        of(Class::Quadratic, &spread, |n| 2.0 + 50e-12 * n * n),
-        of(Class::Cubic, &spread, |n| 2.0 + 50e-18 * n.powi(3)),
-        of(Class::Exponential, &doubling, |n| 2.0 + 0.75e-6 * n.exp2()),
-        of(Class::Power, &spread, |n| 2.0 + 50e-9 * n.powf(1.5)),
-    ]
-}
-
-/// Of sweeps: how many found the class, how many were certain, how many were certain of another class, how many had
-/// the truth in the interval at four times the range.
+/// Of sweeps in percent: how many found the class, how many found none, how many were certain, and how many of something
+/// that the truth is not.
 #[derive(Default)]
 struct Counted {
-    right: u32,
-    certain: u32,
-    wrong_and_certain: u32,
-    held: u32,
+    right: f64,
+    none: f64,
+    certain: f64,
+    wrong: f64,
+    /// Of the predictions at four times the range, those that held.
+    held: f64,
+    /// Of sweeps without a class, the middle exponent.
+    local: Option<f64>,
 }
 
-fn count(truth: &Truth, noise_of_runs: f64) -> Counted {
+fn count(world: &World) -> Counted {
     let mut noise = Noise(17);
     let mut counted = Counted::default();
-    let largest = truth.values.last().copied().unwrap();
+    let largest = world.values.last().copied().unwrap();
     // Four times the range; of 2ⁿ four times the energy.
-    let far = if truth.class == Class::Exponential { largest + 2.0 } else { 4.0 * largest };
+    let far = if world.class == Some(Class::Exponential) { largest + 2.0 } else { 4.0 * largest };
+    let (mut predictions, mut locals) = (0.0, Vec::new());
     for _ in 0..SWEEPS {
-        let runs = truth.values.iter().flat_map(|value| [*value; 3]).map(|value| Point {
-            value,
-            joules: (truth.joules)(value) * noise.around_one(noise_of_runs),
-            variance: 0.0,
-        });
-        let found = Growth::of(&runs.collect::<Vec<_>>()).unwrap();
-        let is_right = found.class == truth.class;
-        counted.right += u32::from(is_right);
-        counted.certain += u32::from(found.is_certain);
-        counted.wrong_and_certain += u32::from(found.is_certain && !is_right);
-        let run = (truth.joules)(far) * noise.around_one(noise_of_runs);
-        counted.held += u32::from(found.predict(far).is_some_and(|far| far.joules.contains(run)));
+        let found = Growth::of(&world.sweep(&mut noise)).unwrap();
+        let one = |is: bool| if is { 1.0 } else { 0.0 };
+        counted.right += one(found.has_class && Some(found.class) == world.class);
+        counted.none += one(!found.has_class);
+        counted.certain += one(found.is_certain);
+        counted.wrong += one(is_wrong(&found, world.class));
+        locals.extend(found.local.map(|local| local.exponent.value));
+        let run = (world.joules)(far) * noise.around_one(world.noise);
+        if let Some(predicted) = found.predict(far) {
+            predictions += 1.0;
+            counted.held += one(predicted.joules.contains(run));
+        }
     }
+    counted.held *= 100.0 / predictions;
+    for share in [&mut counted.right, &mut counted.none, &mut counted.certain, &mut counted.wrong] {
+        *share *= 100.0 / f64::from(SWEEPS);
+    }
+    locals.sort_by(f64::total_cmp);
+    counted.local = locals.get(locals.len() / 2).copied();
     counted
 }
 
-/// Is printed for docs/measured/growth.md: `cargo test -p joular-data growth::simulation -- --nocapture`.
+/// Whether it is certain, and the truth is not in what it says.
+fn is_wrong(found: &Growth, truth: Option<Class>) -> bool {
+    let mut said = std::iter::once(&found.class).chain(&found.alternatives);
+    found.is_certain && !said.any(|class| Some(*class) == truth)
+}
+
 #[test]
 fn the_class_is_right_and_a_prediction_holds() {
-    println!(
-        "| class | noise | right class | certain | certain of another | prediction holds |\n|---|--:|--:|--:|--:|--:|"
-    );
-    for noise in [0.01, 0.05, 0.15] {
-        for truth in truths() {
-            let counted = count(&truth, noise);
-            let percent = |count: u32| f64::from(count) * 100.0 / f64::from(SWEEPS);
-            let [right, certain, other, held] =
-                [counted.right, counted.certain, counted.wrong_and_certain, counted.held].map(percent);
-            println!(
-                "| {} | {:.0} % | {right:.1} | {certain:.1} | {other:.1} | {held:.1} |",
-                truth.class.name(),
-                noise * 100.0
-            );
-            let (what, least) = (truth.class.name(), if noise < 0.1 { 95.0 } else { 75.0 });
-            assert!(right >= least, "{what} at {noise}: {right} % right");
-            assert!(other <= 5.0, "{what} at {noise}: {other} % are certain of another class");
+    println!("| class | noise | right | certain | certain of another | prediction holds |\n|---|--:|--:|--:|--:|--:|");
+    for noise in [0.01, 0.03, 0.15] {
+        for world in true_models(noise) {
+            let Counted { right, certain, wrong, held, .. } = count(&world);
+            let name = world.name;
+            println!("| {name} | {:.0} % | {right:.0} | {certain:.0} | {wrong:.0} | {held:.0} |", noise * 100.0);
+            let least = if noise < 0.1 { 90.0 } else { 75.0 };
+            assert!(right >= least, "{name} at {noise}: {right} % right");
+            assert!(wrong <= 3.0, "{name} at {noise}: {wrong} % are certain of another class");
             // Three standard deviations of a share of 95 % in so many sweeps.
-            assert!(held >= 90.4, "{what} at {noise}: {held} % of predictions hold");
+            assert!(held >= 88.5, "{name} at {noise}: {held} % of predictions hold");
         }
     }
+}
+
+#[test]
+fn what_machines_do_beside_the_algorithm_is_no_other_class_for_certain() {
+    println!("| truth | noise | right | no class | exponent there | certain | certain of another |");
+    println!("|---|--:|--:|--:|--:|--:|--:|");
+    for own in ordinary() {
+        for noise in [own.noise, 0.05] {
+            let world = World { noise, ..own.clone() };
+            let Counted { right, none, certain, wrong, local, .. } = count(&world);
+            let (name, percent) = (world.name, noise * 100.0);
+            let local = local.map_or_else(|| "–".to_owned(), |local| format!("{local:.2}"));
+            println!("| {name} | {percent:.0} % | {right:.0} | {none:.0} | {local} | {certain:.0} | {wrong:.0} |");
+            // Both phases together are within 2 % of n log n at each value: runs that vary by 5 % do not show it.
+            let is_hidden = world.class.is_none() && noise >= 0.05;
+            assert!(is_hidden || wrong <= 3.0, "{name} at {noise}: {wrong} % are certain of another class");
+        }
+    }
+}
+
+/// Sweeps of one program that did not change, whatever it does.
+#[test]
+fn a_program_that_did_not_change_is_of_no_other_class() {
+    let mut pairs = 0;
+    for world in true_models(0.05).into_iter().chain(ordinary()) {
+        let mut noise = Noise(23);
+        for _ in 0..SWEEPS / 4 {
+            let [before, after] = [(); 2].map(|()| Growth::of(&world.sweep(&mut noise)).unwrap());
+            pairs += u32::from(compare(&before, &after).verdict == ClassVerdict::Changed);
+        }
+    }
+    println!("{pairs} pairs of sweeps are called changed");
+    assert!(pairs <= 3, "{pairs} pairs are called changed");
 }
 
 /// A method whose energy samples tell, 20 mJ each: at small values few hit it or none. Runs vary by 2 % besides.
@@ -100,7 +120,7 @@ fn a_method_of_few_samples_has_the_right_class_too() {
         (Class::Linearithmic, |n| 1.45e-6 * n * n.ln()),
         (Class::Quadratic, |n| 20e-12 * n * n),
     ] {
-        let (mut noise, mut right, mut wrong_and_certain, mut held) = (Noise(19), 0, 0, 0);
+        let (mut noise, mut right, mut none, mut wrong_and_certain, mut held) = (Noise(19), 0, 0, 0, 0);
         for _ in 0..SWEEPS {
             let mut points = Vec::new();
             for value in &values {
@@ -113,16 +133,17 @@ fn a_method_of_few_samples_has_the_right_class_too() {
                 points.extend(runs.map(|hits| Point { value: *value, joules: hits * SAMPLE, variance }));
             }
             let found = Growth::of(&points).unwrap();
-            right += u32::from(found.class == class);
-            wrong_and_certain += u32::from(found.is_certain && found.class != class);
+            none += u32::from(!found.has_class);
+            right += u32::from(found.has_class && found.class == class);
+            wrong_and_certain += u32::from(is_wrong(&found, Some(class)));
             let run = joules(4e6) * noise.around_one(0.02);
             held += u32::from(found.predict(4e6).is_some_and(|far| far.joules.contains(run)));
         }
         let percent = |count: u32| f64::from(count) * 100.0 / f64::from(SWEEPS);
-        let [right, other, held] = [right, wrong_and_certain, held].map(percent);
-        println!("| {} by samples | {right:.1} | {other:.1} | {held:.1} |", class.name());
+        let [right, none, other, held] = [right, none, wrong_and_certain, held].map(percent);
+        println!("| {} | {right:.0} | {none:.0} | {other:.0} | {held:.0} |", class.name());
         assert!(right >= 94.0, "{class:?}: {right} % right");
-        assert!(other <= 5.0, "{class:?}: {other} % are certain of another class");
-        assert!(held >= 90.4, "{class:?}: {held} % of predictions hold");
+        assert!(other <= 3.0, "{class:?}: {other} % are certain of another class");
+        assert!(held >= 88.5, "{class:?}: {held} % of predictions hold");
     }
 }

@@ -1,53 +1,22 @@
-//! Fits one class to points by weighted least squares, in turns with the noise.
+//! Fits one class to the means of values by weighted least squares, in turns with the noise.
 //!
 //! `f` is divided by its value at the largest `n`, so that `b` is an energy of that place and no power overflows.
 
-use super::{Class, Fit, Interval, Point};
+use super::{
+    ALLOWED, CLOSE, Class, Fit, Interval,
+    runs::{Energy, LEAST_OF_GRAIN, NOISE, Runs, noise_of, squares},
+};
 use crate::report::diff::{student, verdict::LEVEL};
 
 /// Turns until weights stay; in a class that fits, three or four do.
 const TURNS: usize = 25;
 
-/// Energies are whole microjoules, so each is off by up to a half: a uniform error has the variance 1/12.
-const ROUNDING: f64 = 1e-12 / 12.0;
-
-/// Bounds of ρ.
-const NOISE: (f64, f64) = (1e-7, 1e3);
-
 /// Bounds of the power law's exponent, and how finely they are looked through at first.
 const EXPONENTS: (f64, f64, usize) = (0.05, 8.0, 40);
 
-/// Where less than this part of a sample is expected, one that comes all the same must not decide.
-const LEAST_OF_GRAIN: f64 = 0.5;
-
-/// A point, with the energy that a sample stands for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sampled {
-    value: f64,
-    joules: f64,
-    /// J; 0 if the energy is exact.
-    grain: f64,
-}
-
-impl Sampled {
-    /// A variance is a sample's energy times the energy that was found, or the square of the former if none was.
-    pub(super) fn of(points: &[Point]) -> Vec<Self> {
-        let sampled = |point: &Point| {
-            let Point { value, joules, variance } = *point;
-            let there: Vec<f64> =
-                points.iter().filter(|other| other.value == value).map(|other| other.joules).collect();
-            #[allow(clippy::cast_precision_loss, reason = "numbers of runs")]
-            let mean = there.iter().sum::<f64>() / there.len().max(1) as f64;
-            let grain = if variance > 0.0 { variance / mean.max(variance.sqrt()) } else { 0.0 };
-            Self { value, joules, grain }
-        };
-        points.iter().map(sampled).collect()
-    }
-}
-
 /// Coefficients with the noise for which they were found.
 #[derive(Clone, Copy, Debug)]
-struct Solved {
+pub(super) struct Solved {
     constant: f64,
     grown: f64,
     noise: f64,
@@ -55,38 +24,51 @@ struct Solved {
     deviance: f64,
 }
 
-/// Fits a class; `None` if there are too few points for its coefficients.
-#[allow(clippy::cast_precision_loss, reason = "numbers of points")]
-pub(super) fn fit(class: Class, points: &[Sampled], largest: f64) -> Option<Fit> {
-    let (count, fitted) = (points.len() as f64, f64::from(class.parameters()));
+/// Fits a class to the means of values; `None` if there are too few for its coefficients.
+#[allow(clippy::cast_precision_loss, reason = "numbers of values and runs")]
+pub(super) fn fit(class: Class, runs: &Runs, largest: f64) -> Option<Fit> {
+    let means = &runs.means;
+    let (count, fitted) = (means.len() as f64, f64::from(class.parameters()));
+    // One of the fitted numbers is the noise.
+    let freedom = count - fitted + 1.0;
     if count - fitted - 1.0 <= 0.0 {
         return None;
     }
     let (exponent, bounds, solved) = match class {
         Class::Power => {
-            let (exponent, bounds, solved) = power(points, largest)?;
+            let (exponent, bounds, solved) = power(means, largest)?;
             (exponent, Some(bounds), solved)
         }
-        _ => (1.0, None, solve(class, points, largest, 1.0)),
+        _ => (1.0, None, solve(class, means, largest, 1.0)),
     };
+    let model = |energies: &[Energy]| -> Vec<f64> {
+        let at = |energy: &Energy| solved.constant + solved.grown * relative(class, energy.value, largest, exponent);
+        energies.iter().map(at).collect()
+    };
+    let (of_means, of_runs) = (model(means), model(&runs.each));
     let correction = 2.0 * fitted + 2.0 * fitted * (fitted + 1.0) / (count - fitted - 1.0);
     // A maximum of likelihood takes the noise for less than it is.
-    let scale = count / (count - fitted + 1.0);
-    let t = student::quantile(LEVEL, count - fitted + 1.0);
-    let covariance = covariance(class, points, largest, exponent, &solved).map(|row| row.map(|value| value * scale));
+    let solved = Solved { noise: noise_of(means, &of_means, freedom), ..solved };
+    let t = student::quantile(LEVEL, freedom);
+    let covariance = covariance(class, means, largest, exponent, &solved);
     let interval = |value: f64, at: usize, least: f64| {
         let error = t * covariance.get(at).and_then(|row| row.get(at)).copied().unwrap_or_default().max(0.0).sqrt();
         Interval { value, low: (value - error).max(least), high: value + error }
     };
+    let chance = |within| student::beyond_f(squares(means, &of_means, CLOSE) / freedom, freedom, within);
+    let likeliest = noise_of(means, &of_means, count);
     Some(Fit {
         class,
         constant: interval(solved.constant, 0, 0.0),
         grown: if class == Class::Constant { Interval::default() } else { interval(solved.grown, 1, 0.0) },
         exponent: bounds,
-        noise: solved.noise * scale.sqrt(),
-        noise_of_runs: noise_of_runs(class, points, largest, exponent, &solved),
-        r_squared: r_squared(class, points, largest, exponent, &solved),
-        aicc: solved.deviance + correction,
+        noise: noise_of(&runs.each, &of_runs, runs.each.len() as f64 - fitted + 1.0),
+        off: solved.noise,
+        lack_of_fit: runs.freedom.map(chance),
+        r_squared: r_squared(means, &of_means, solved.noise),
+        aicc: deviance(means, &of_means, likeliest.max(CLOSE)) + correction,
+        lenient_aic: deviance(means, &of_means, likeliest.max(ALLOWED)) + 2.0 * fitted,
+        noise_of_runs: noise_of_runs(class, &runs.each, &of_runs),
         covariance,
         t,
         largest,
@@ -102,29 +84,28 @@ pub(super) fn relative(class: Class, value: f64, largest: f64, exponent: f64) ->
 }
 
 /// ρ of a further run. A maximum of likelihood takes the noise for less than it is, by the fitted coefficients. And where
-/// sampling is most of the variance, points do not tell ρ apart from none: then it is the largest that is within a
+/// sampling is most of the variance, runs do not tell ρ apart from none: then it is the largest that is within a
 /// standard deviation of what they say.
-#[allow(clippy::cast_precision_loss, reason = "numbers of points")]
-fn noise_of_runs(class: Class, points: &[Sampled], largest: f64, exponent: f64, solved: &Solved) -> f64 {
-    let model = |point: &Sampled| solved.constant + solved.grown * relative(class, point.value, largest, exponent);
-    let model: Vec<f64> = points.iter().map(model).collect();
-    let each = points.iter().zip(&model);
-    let sampled = each.map(|(point, model)| variance_of(point, *model, 0.0) / variance_of(point, *model, solved.noise));
-    let count = points.len() as f64;
+#[allow(clippy::cast_precision_loss, reason = "numbers of runs")]
+fn noise_of_runs(class: Class, runs: &[Energy], model: &[f64]) -> f64 {
+    let count = runs.len() as f64;
+    let noise = noise_of(runs, model, count);
+    let each = runs.iter().zip(model);
+    let sampled = each.map(|(run, model)| run.variance(*model, 0.0) / run.variance(*model, noise));
     let part = sampled.sum::<f64>() / count;
     // Where hardly a sample is expected, hardly any deviation is.
-    let each = points.iter().zip(&model);
-    let telling = each.map(|(point, model)| {
-        let least = LEAST_OF_GRAIN * point.grain;
+    let each = runs.iter().zip(model);
+    let telling = each.map(|(run, model)| {
+        let least = LEAST_OF_GRAIN * run.grain;
         if *model < least { model / least } else { 1.0 }
     });
     let freedom = (telling.sum::<f64>() - f64::from(class.parameters()) + 1.0).max(1.0);
-    noise_of(points, &model, freedom - part * (2.0 * freedom).sqrt())
+    noise_of(runs, model, freedom - part * (2.0 * freedom).sqrt())
 }
 
 /// Coefficients and noise, in turns; of all turns the likeliest.
 #[allow(clippy::cast_precision_loss, reason = "numbers of points")]
-fn solve(class: Class, points: &[Sampled], largest: f64, exponent: f64) -> Solved {
+fn solve(class: Class, points: &[Energy], largest: f64, exponent: f64) -> Solved {
     let shape: Vec<f64> = points.iter().map(|point| relative(class, point.value, largest, exponent)).collect();
     // As if each point's own energy were the model's. Energies that are 0 have no weight of their own.
     let mean = points.iter().map(|point| point.joules).sum::<f64>() / shape.len().max(1) as f64;
@@ -132,7 +113,8 @@ fn solve(class: Class, points: &[Sampled], largest: f64, exponent: f64) -> Solve
     let mut noise = 0.05;
     let mut best: Option<Solved> = None;
     for _ in 0..TURNS {
-        let variance = variances(points, &model, noise);
+        let variance: Vec<f64> =
+            points.iter().zip(&model).map(|(point, model)| point.variance(*model, noise)).collect();
         let (constant, grown) = coefficients(points, &shape, &variance, class == Class::Constant);
         model = shape.iter().map(|part| constant + grown * part).collect();
         let last = noise;
@@ -148,18 +130,8 @@ fn solve(class: Class, points: &[Sampled], largest: f64, exponent: f64) -> Solve
     best.unwrap_or(Solved { constant: mean, grown: 0.0, noise: NOISE.1, deviance: f64::INFINITY })
 }
 
-fn variances(points: &[Sampled], model: &[f64], noise: f64) -> Vec<f64> {
-    points.iter().zip(model).map(|(point, model)| variance_of(point, *model, noise)).collect()
-}
-
-/// What sampling leaves open is in proportion to the energy that there is, so the model's counts. By the energy that was
-/// found, points that came out low by chance would weigh more.
-fn variance_of(point: &Sampled, model: f64, noise: f64) -> f64 {
-    point.grain * model.max(LEAST_OF_GRAIN * point.grain) + ROUNDING + (noise * model).powi(2)
-}
-
 /// Both coefficients that are not below 0.
-fn coefficients(points: &[Sampled], shape: &[f64], variance: &[f64], is_constant: bool) -> (f64, f64) {
+fn coefficients(points: &[Energy], shape: &[f64], variance: &[f64], is_constant: bool) -> (f64, f64) {
     let (mut w, mut wf, mut wff, mut wy, mut wfy) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for ((point, part), variance) in points.iter().zip(shape).zip(variance) {
         let weight = 1.0 / variance;
@@ -182,37 +154,16 @@ fn coefficients(points: &[Sampled], shape: &[f64], variance: &[f64], is_constant
     }
 }
 
-/// ρ at which the squares of what is left, each as a part of its variance, have this sum. With as many as there are
-/// points, it is about the likeliest.
-fn noise_of(points: &[Sampled], model: &[f64], sum: f64) -> f64 {
-    let excess = |noise: f64| {
-        let each = points.iter().zip(model);
-        each.map(|(point, model)| (point.joules - model).powi(2) / variance_of(point, *model, noise)).sum::<f64>()
-    };
-    let (mut low, mut high) = (NOISE.0.ln(), NOISE.1.ln());
-    for _ in 0..32 {
-        let middle = f64::midpoint(low, high);
-        if excess(middle.exp()) > sum {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    high.exp()
-}
-
-fn deviance(points: &[Sampled], model: &[f64], noise: f64) -> f64 {
-    let each = points.iter().zip(model).zip(variances(points, model, noise));
-    each.map(|((point, model), variance)| {
-        (std::f64::consts::TAU * variance).ln() + (point.joules - model).powi(2) / variance
-    })
-    .sum()
+fn deviance(points: &[Energy], model: &[f64], noise: f64) -> f64 {
+    let each = points.iter().zip(model);
+    let widths = each.map(|(point, model)| (std::f64::consts::TAU * point.variance(*model, noise)).ln());
+    widths.sum::<f64>() + squares(points, model, noise)
 }
 
 /// The likeliest power law: its exponent, the exponent's interval, coefficients. The interval is that of the
 /// likelihood: all exponents that Student's t does not refuse.
 #[allow(clippy::cast_precision_loss, reason = "numbers of steps and points")]
-fn power(points: &[Sampled], largest: f64) -> Option<(f64, Interval, Solved)> {
+pub(super) fn power(points: &[Energy], largest: f64) -> Option<(f64, Interval, Solved)> {
     let (least, most, steps) = EXPONENTS;
     let at = |exponent: f64| solve(Class::Power, points, largest, exponent);
     let width = (most - least) / steps as f64;
@@ -251,13 +202,13 @@ fn power(points: &[Sampled], largest: f64) -> Option<(f64, Interval, Solved)> {
 }
 
 /// Covariance of constant, grown and exponent: the inverse of the information in the points.
-fn covariance(class: Class, points: &[Sampled], largest: f64, exponent: f64, solved: &Solved) -> [[f64; 3]; 3] {
+fn covariance(class: Class, points: &[Energy], largest: f64, exponent: f64, solved: &Solved) -> [[f64; 3]; 3] {
     let mut information = [[0.0; 3]; 3];
     for point in points {
         let row = gradient(class, point.value, largest, exponent, solved.grown);
         let part = relative(class, point.value, largest, exponent);
         let model = solved.constant + solved.grown * part;
-        let variance = variance_of(point, model, solved.noise);
+        let variance = point.variance(model, solved.noise);
         for (line, of_line) in information.iter_mut().zip(row) {
             for (cell, of_cell) in line.iter_mut().zip(row) {
                 *cell += of_line * of_cell / variance;
@@ -302,17 +253,12 @@ fn inverse(matrix: [[f64; 3]; 3]) -> [[f64; 3]; 3] {
     right
 }
 
-fn r_squared(class: Class, points: &[Sampled], largest: f64, exponent: f64, solved: &Solved) -> f64 {
-    let model = |point: &Sampled| solved.constant + solved.grown * relative(class, point.value, largest, exponent);
-    let models: Vec<f64> = points.iter().map(model).collect();
-    let weights: Vec<f64> = variances(points, &models, solved.noise).iter().map(|variance| 1.0 / variance).collect();
-    let whole: f64 = weights.iter().sum();
-    let mean = points.iter().zip(&weights).map(|(point, weight)| point.joules * weight).sum::<f64>() / whole;
-    let around = |middle: &dyn Fn(usize) -> f64| {
-        let each = points.iter().zip(&weights).enumerate();
-        each.map(|(at, (point, weight))| weight * (point.joules - middle(at)).powi(2)).sum::<f64>()
-    };
-    let spread = around(&|_| mean);
-    let left = around(&|at| models.get(at).copied().unwrap_or_default());
+fn r_squared(means: &[Energy], model: &[f64], noise: f64) -> f64 {
+    let each =
+        || means.iter().zip(model).map(|(mean, model)| (mean.joules, *model, 1.0 / mean.variance(*model, noise)));
+    let whole: f64 = each().map(|(_, _, weight)| weight).sum();
+    let middle = each().map(|(joules, _, weight)| joules * weight).sum::<f64>() / whole;
+    let spread: f64 = each().map(|(joules, _, weight)| weight * (joules - middle).powi(2)).sum();
+    let left: f64 = each().map(|(joules, model, weight)| weight * (joules - model).powi(2)).sum();
     if spread > 0.0 { (1.0 - left / spread).clamp(0.0, 1.0) } else { 0.0 }
 }

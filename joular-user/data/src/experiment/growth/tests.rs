@@ -64,9 +64,8 @@ fn nothing_is_a_constant_and_exact_energies_are_no_trouble() {
 #[test]
 fn an_error_says_what_is_missing() {
     let point = |value| Point { value, joules: 1.0, variance: 0.0 };
-    let three = [1.0, 2.0, 3.0, 3.0, 3.0, 3.0, 3.0].map(point);
-    assert_eq!(Growth::of(&three), Err(GrowthError::TooFewValues { found: 3 }));
-    assert_eq!(Growth::of(&[1.0, 2.0, 3.0, 4.0].map(point)), Err(GrowthError::TooFewPoints { found: 4 }));
+    let four = [1.0, 2.0, 3.0, 4.0, 4.0, 4.0, 4.0].map(point);
+    assert_eq!(Growth::of(&four), Err(GrowthError::TooFewValues { found: 4 }));
     for bad in [f64::NAN, -1.0, f64::INFINITY] {
         assert!(matches!(Growth::of(&[point(bad)]), Err(GrowthError::Value { .. })));
         let energy = Point { joules: bad, ..point(1.0) };
@@ -81,8 +80,8 @@ fn values_that_a_class_cannot_have_leave_the_others() {
         assert_eq!(found.class, Class::Linear, "{found:?}");
         found.refused.iter().map(|refused| refused.class).collect::<Vec<_>>()
     };
-    assert_eq!(refused(&[0.0, 10.0, 20.0, 30.0]), [Class::Logarithmic, Class::Linearithmic, Class::Power]);
-    assert_eq!(refused(&[1.0, 50.0, 5000.0, 1e5, 1e6]), [Class::Exponential]);
+    assert_eq!(refused(&[0.0, 10.0, 20.0, 30.0, 36.0, 42.0]), [Class::Logarithmic, Class::Linearithmic, Class::Power]);
+    assert_eq!(refused(&[1.0, 50.0, 5000.0, 1e5, 3e5, 1e6]), [Class::Exponential]);
     assert_eq!(refused(&[5000.0, 5010.0, 5500.0, 6000.0, 9000.0, 20_000.0]), [Class::Exponential]);
 }
 
@@ -137,12 +136,41 @@ fn a_class_that_changed_is_a_verdict() {
 }
 
 #[test]
-fn a_fit_says_the_same_after_it_was_stored() {
-    let found = growth(|n| 1.0 + 1e-8 * n.powf(1.5));
-    let stored: Growth = serde_json::from_str(&serde_json::to_string(&found).unwrap()).unwrap();
-    assert_eq!(compare(&found, &stored).verdict, ClassVerdict::Same);
-    let at = |growth: &Growth| growth.predict(3e6).unwrap().joules;
-    for (now, then) in [(at(&found).low, at(&stored).low), (at(&found).high, at(&stored).high)] {
-        assert!((now / then - 1.0).abs() < 1e-9, "{now} {then}");
-    }
+fn a_class_that_is_further_off_than_runs_vary_does_not_fit_and_is_never_certain() {
+    let warming = growth(|n| 2.0 + 5e-5 * n + if n < 2e4 { 1.0 } else { 0.0 });
+    assert!(!warming.has_class && !warming.is_certain, "{}", warming.described());
+    let local = warming.local.unwrap();
+    assert!((local.exponent.value - 1.0).abs() < 0.05 && local.exponent.contains(1.0), "{local}");
+    let said = warming.described();
+    assert!(said.starts_with("no class fits within the runs' noise; about n^1.0"), "{said}");
+    assert!(said.ends_with("from n = 30000 on"), "{said}");
+    assert!(warming.predict(1e5).is_some() && warming.predict(2e6).is_none());
+    let line = growth(|n| 2.0 + 5e-5 * n);
+    let found = compare(&line, &warming);
+    assert_eq!((found.verdict, found.doubt), (ClassVerdict::NotCertain, Some(Doubt::NoClass)));
+}
+
+#[test]
+fn what_was_not_repeated_is_not_tested_and_not_certain() {
+    let once: Vec<Point> = points(&VALUES, 0.01, |n| n * n).into_iter().step_by(3).collect();
+    let found = Growth::of(&once).unwrap();
+    assert_eq!((found.class, found.is_certain, found.is_tested()), (Class::Quadratic, false, false));
+    assert_eq!(found.described(), "n² (not certain: too few repeated runs)");
+    assert_eq!(compare(&found, &growth(|n| n * n)).doubt, Some(Doubt::NotRepeated));
+}
+
+#[test]
+fn sweeps_of_other_ranges_are_not_compared() {
+    let wide = growth(|n| 1.0 + 1e-5 * n);
+    let narrow = Growth::of(&points(&VALUES[2..], 0.01, |n| 1.0 + 1e-11 * n * n)).unwrap();
+    let found = compare(&wide, &narrow);
+    assert_eq!((found.verdict, found.doubt), (ClassVerdict::NotCertain, Some(Doubt::Ranges)));
+}
+
+#[test]
+fn a_faster_growth_that_needs_little_more_is_not_worse() {
+    let line = growth(|n| 1.0 + 1e-5 * n);
+    let slight = compare(&line, &growth(|n| 1.0 + 1.05e-11 * n * n));
+    assert_eq!((slight.verdict, slight.is_faster, slight.is_worse()), (ClassVerdict::Changed, true, false));
+    assert!(compare(&line, &growth(|n| 1.0 + 1.3e-11 * n * n)).is_worse());
 }

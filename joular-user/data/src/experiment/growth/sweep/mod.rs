@@ -3,6 +3,7 @@
 //! A method is the same in all data sets by its identity ([`crate::report::diff::identity`]). Where a method has no sample,
 //! it needed so little that none hit it: 0 J, with the variance of one sample.
 
+mod against;
 mod page;
 mod render;
 mod svg;
@@ -12,6 +13,7 @@ use std::{
     path::PathBuf,
 };
 
+pub use against::Judged;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -49,7 +51,8 @@ pub struct Curve {
     /// A point for each run: J. Of CPU time, one for each value: CPU seconds of a run.
     pub points: Vec<Point>,
     pub samples: u64,
-    /// `None`: see `why_not`.
+    /// `None`: see `why_not`. It is fitted again when a sweep is read, so that the rules of today judge both.
+    #[serde(skip_deserializing)]
     pub growth: Option<Growth>,
     /// Why nothing was fitted.
     pub why_not: Option<String>,
@@ -73,11 +76,15 @@ impl Curve {
     fn of(key: Key, points: Vec<Point>, samples: u64) -> Self {
         let Key { name, signature, module } = key;
         let mut curve = Self { name, signature, module, points, samples, growth: None, why_not: None };
-        match Growth::of(&curve.points) {
-            Ok(growth) => curve.growth = Some(growth),
-            Err(why) => curve.why_not = Some(why.to_string()),
-        }
+        curve.fit();
         curve
+    }
+
+    fn fit(&mut self) {
+        match Growth::of(&self.points) {
+            Ok(growth) => self.growth = Some(growth),
+            Err(why) => self.why_not = Some(why.to_string()),
+        }
     }
 
     /// Mean energy of the runs at the largest value, J.
@@ -111,6 +118,18 @@ impl Sweep {
         let read = |(value, path): &(f64, PathBuf)| Ok((*value, Side::read(path, filter, app, &choices)?));
         let sides: Vec<(f64, Side)> = steps.iter().map(read).collect::<Result<_, DataSetError>>()?;
         Self::of(&sides, view)
+    }
+
+    /// Reads what [`Self::write`] has written as JSON, and fits it.
+    ///
+    /// # Errors
+    /// If it is no sweep.
+    pub fn stored(json: &str) -> Result<Self, serde_json::Error> {
+        let mut sweep: Self = serde_json::from_str(json)?;
+        sweep.total.fit();
+        sweep.cpu.fit();
+        sweep.methods.iter_mut().filter(|curve| curve.samples >= LEAST_SAMPLES).for_each(Curve::fit);
+        Ok(sweep)
     }
 
     fn of(sides: &[(f64, Side)], view: View) -> Result<Self, SweepError> {

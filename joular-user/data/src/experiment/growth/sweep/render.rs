@@ -187,9 +187,15 @@ pub(super) fn row(curve: &Curve) -> Row {
         let why = curve.why_not.as_deref().map_or_else(none, escape);
         return Row { joules, class: none(), sure: none(), r_squared: none(), formula: why };
     };
+    let class = match growth.local {
+        _ if growth.has_class && growth.is_certain => growth.described(),
+        _ if growth.has_class => fit.class_text(),
+        Some(local) => format!("none, about n^{:.2}", local.exponent.value),
+        None => "none".to_owned(),
+    };
     Row {
         joules,
-        class: fit.class_text(),
+        class,
         sure: if growth.is_certain { "yes".to_owned() } else { "no".to_owned() },
         r_squared: format!("{:.3}", fit.r_squared),
         formula: fit.formula(),

@@ -1,8 +1,9 @@
 use super::*;
 use crate::{
     dataset::fixture::{RUN_ID, write},
-    experiment::growth::Class,
+    experiment::growth::{Class, ClassChange, ClassVerdict, Doubt, compare},
     model::policy::Policy,
+    noise::Noise,
 };
 
 fn curve(name: &str, joules: impl Fn(f64) -> f64) -> Curve {
@@ -50,9 +51,10 @@ fn every_format_has_class_and_formula_and_no_name_does_harm() {
 
 #[test]
 fn json_is_read_again_for_a_later_comparison() {
-    let (sweep, stored) = (sweep(), serde_json::from_str::<Sweep>(&written(Format::Json)).unwrap());
+    let (sweep, stored) = (sweep(), Sweep::stored(&written(Format::Json)).unwrap());
     assert_eq!(stored.methods[0].name, sweep.methods[0].name);
-    assert_eq!(stored.total.growth.unwrap().class, Class::Linear);
+    let said = |sweep: &Sweep| sweep.total.growth.as_ref().map(Growth::described);
+    assert_eq!((said(&stored), said(&sweep)), (Some("n or n log n".to_owned()), Some("n or n log n".to_owned())));
     assert_eq!(stored.methods[1].why_not, sweep.methods[1].why_not);
 }
 
@@ -102,8 +104,8 @@ fn methods_of_data_sets_are_the_same_ones_and_each_run_is_a_point() {
     assert_eq!(found.total.growth.unwrap().class, Class::Constant);
     assert!(found.methods.iter().all(|curve| curve.points.len() == 6));
     assert!(found.methods.iter().all(|curve| curve.growth.is_some() == (curve.samples >= LEAST_SAMPLES)));
-    let too_few = Sweep::read(&steps(3), &Filter::default(), None, View::Total);
-    assert!(matches!(too_few, Err(SweepError::Growth(GrowthError::TooFewValues { found: 3 }))));
+    let too_few = Sweep::read(&steps(4), &Filter::default(), None, View::Total);
+    assert!(matches!(too_few, Err(SweepError::Growth(GrowthError::TooFewValues { found: 4 }))));
 }
 
 #[test]
@@ -128,4 +130,50 @@ fn a_method_without_a_sample_has_nothing_with_the_variance_of_one_sample() {
     assert_eq!(absent.points.iter().map(|point| point.joules).collect::<Vec<_>>(), [0.0]);
     assert!((absent.points[0].variance / one.powi(2) - 1.0).abs() < 1e-9);
     assert!(absent.growth.is_none() && absent.why_not.unwrap().starts_with("it has 0 samples"));
+}
+
+/// Sweeps of forty methods whose runs vary by 5 %. In the first pair, one of them changed.
+#[test]
+fn of_many_methods_that_did_not_change_none_fails_a_gate() {
+    const METHODS: u32 = 40;
+    let mut noise = Noise(31);
+    let values = [1e3, 3e3, 1e4, 3e4, 1e5, 3e5, 1e6];
+    let mut method = |at: u32, square: f64| {
+        let runs = values.into_iter().flat_map(|value| [value; 3]);
+        let joules = |n: f64| 1.0 + if square > 0.0 { square * n * n } else { 2e-5 * n };
+        let point = |value| Point { value, joules: joules(value) * noise.around_one(0.05), variance: 0.0 };
+        Curve::of(named(&format!("a.B.m{at}")), runs.map(point).collect(), 900)
+    };
+    let (mut seeming, mut failing) = (0, 0);
+    for pair in 0..5 {
+        let before = Sweep { methods: (0..METHODS).map(|at| method(at, 0.0)).collect(), ..sweep() };
+        let changed = METHODS - 1;
+        let square = |at| if at == changed && pair == 0 { 1e-10 } else { 0.0 };
+        let after = Sweep { methods: (0..METHODS).map(|at| method(at, square(at))).collect(), ..sweep() };
+        let judged = after.against(&before);
+        assert_eq!(judged.len(), 41);
+        assert!(pair > 0 || judged.last().is_some_and(Judged::fails), "{:?}", judged.last().map(|last| &last.change));
+        let equal = judged.iter().filter(|judged| judged.curve.name != named("a.B.m39").name);
+        seeming += equal.clone().filter(|judged| judged.change.verdict == ClassVerdict::Changed).count();
+        failing += equal.filter(|judged| judged.fails()).count();
+    }
+    assert_eq!((seeming, failing), (0, 0), "of 199 methods that did not change");
+}
+
+#[test]
+fn one_changed_method_of_many_is_a_hint() {
+    let line = |name: &str| curve(name, |n| 1.0 + 2e-5 * n).growth.unwrap();
+    let same = compare(&line("a"), &line("b"));
+    // One method of thirty looks so by chance.
+    let seeming = ClassChange { verdict: ClassVerdict::Changed, chance: 0.03, ..same.clone() };
+    let changed = ClassChange { chance: 1e-4, ..seeming.clone() };
+    let stands = |change: &ClassChange, others: &ClassChange, many: usize| {
+        let all: Vec<&ClassChange> = std::iter::once(change).chain(std::iter::repeat_n(others, many)).collect();
+        against::stand(&all)[0]
+    };
+    assert!(stands(&seeming, &same, 0) && !stands(&seeming, &same, 39));
+    assert!(stands(&changed, &same, 39));
+    // What could not be compared is no chance to look so.
+    let untested = ClassChange { doubt: Some(Doubt::Ranges), verdict: ClassVerdict::NotCertain, ..same.clone() };
+    assert!(stands(&seeming, &untested, 39));
 }
