@@ -26,7 +26,8 @@ pub struct SweepFlags {
     pub html: Option<PathBuf>,
 
     /// Compare the classes with those of an earlier sweep, which --export-json has written; ends with exit code 8 if
-    /// the total or a method grows faster, and with 9 if the class of the total is not certain
+    /// the total or a method grows faster and needs over 10 % more at the largest value, and with 9 if nothing can be
+    /// said of the total
     #[arg(long, value_name = "FILE", help_heading = "Growth")]
     pub against: Option<PathBuf>,
 
