@@ -98,7 +98,9 @@ fn others(fits: &[Fit], class: Class, range: (f64, f64)) -> (Option<Class>, Vec<
     let others: Vec<&Fit> = fits.iter().filter(|fit| fit.class != class && fit.class != Class::Power).collect();
     let is_open = |other: &&&Fit| {
         if class != Class::Constant {
-            return other.lenient_aic < chosen.lenient_aic + APART || is_beside(chosen, other.class, range);
+            return other.lenient_aic < chosen.lenient_aic + APART
+                || class.is_near(other.class)
+                || is_beside(chosen, other.class, range);
         }
         // Any class is a constant if it does not grow: what counts is how much it may grow.
         let relative = |value: f64| solve::relative(other.class, value, range.1, 1.0);

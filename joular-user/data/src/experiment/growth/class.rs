@@ -54,7 +54,8 @@ impl Class {
         }
     }
 
-    /// Whether the two differ by no more than a logarithm, which a cache or a collector looks like.
+    /// Whether the two differ by no more than a logarithm. A hierarchy of caches looks like one, so nobody can tell for certain
+    /// which of both it is.
     pub(super) const fn is_near(self, other: Self) -> bool {
         matches!((self, other), (Self::Linear, Self::Linearithmic) | (Self::Linearithmic, Self::Linear))
     }

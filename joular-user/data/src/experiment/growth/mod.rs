@@ -21,7 +21,8 @@
 //!
 //! **How sure.** Classes within [`APART`] of the chosen one cannot be told from it: they are its `alternatives`. For this,
 //! every value may be off by what caches, collectors and clock frequencies do ([`ALLOWED`]): a class is not excluded because
-//! real machines deviate. `simulation.rs` counts how often the class is right and the interval of a prediction holds.
+//! real machines deviate. `n` and `n log n` are never told apart: a hierarchy of caches costs a logarithm, too. `simulation.rs`
+//! counts how often the class is right and the interval of a prediction holds.
 
 mod choose;
 mod class;

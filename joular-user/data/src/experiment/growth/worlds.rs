@@ -103,6 +103,9 @@ pub(super) fn ordinary() -> Vec<World> {
         n("n, +20 % beyond a cache, +60 % beyond another", 0.02, |n| {
             line(n) + 0.2 * beyond(2e4, n) + 0.6 * beyond(3e5, n)
         }),
+        n("n without start-up, +25 % beyond each of three caches", 0.02, |n| {
+            line(n) - 2.0 + 0.25 * (beyond(3e3, n) + beyond(3e4, n) + beyond(3e5, n))
+        }),
         n("n, a GC of 1 J for each 10⁵ items", 0.02, |n| 2.0 + 40e-6 * n + (n / 1e5).floor()),
         World { drift: 0.06, ..n("n, turbo that drifts by 6 % over the runs", 0.01, line) },
         n("n, −8 % where turbo ends", 0.01, |n| without_turbo(line(n), 0.92)),
