@@ -11,7 +11,7 @@ use crate::{
         window_report::{
             BranchRow, Category, CpuAudit, DomainAudit, ProcessRef, ThreadRow, Unattributed, WindowReport,
         },
-        work::{Claimant, ClaimedSlice, Place, Slice},
+        work::{Claimant, ClaimedSlice, Factor, Place, Slice},
     },
     events::{LossCount, ProcessInfo, RunEnd, RunInfo, Runtime, SampleKind, Service, ServiceFrom, WindowContext},
     model::{
@@ -199,9 +199,10 @@ fn slices(threads: &[ThreadRow]) -> Vec<ClaimedSlice> {
         claimant: Claimant::Thread(index),
         place: Place::default(),
         slice: Slice { cpu_ns: thread.cpu_ns, samples: thread.samples, switches: 3, ..Slice::default() },
+        factor: Factor::ONE,
     };
     let idle = Slice { cpu_ns: 5 * SECOND, ..Slice::default() };
-    let idle = ClaimedSlice { claimant: Claimant::Idle, place: Place::default(), slice: idle };
+    let idle = ClaimedSlice { claimant: Claimant::Idle, place: Place::default(), slice: idle, factor: Factor::ONE };
     threads.iter().enumerate().map(slice).chain([idle]).collect()
 }
 

@@ -30,6 +30,16 @@ pub struct ReattributeFlags {
     #[arg(long, value_name = "RATIO")]
     pub smt_ratio: Option<f64>,
 
+    /// What CPU time counts for: fitted (by the watts that groups of threads draw, learnt from windows of measured energy
+    /// as report --watts does) or alike [default: as recorded]
+    #[arg(long, value_name = "fitted|alike")]
+    pub weights: Option<String>,
+
+    /// Groups of threads whose watts are fitted: thread, thread-pool, category, process, command, service, container, pod,
+    /// namespace or host [default: thread-pool]
+    #[arg(long, value_name = "GROUPS", requires = "weights")]
+    pub by: Option<String>,
+
     #[command(flatten)]
     pub redaction: RedactFlags,
 

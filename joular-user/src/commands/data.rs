@@ -11,6 +11,7 @@ use joular_data::{
     dataset::{audit, compact, reattribute, secrets, store},
     events::RunInfo,
     experiment::jmh::{Benchmarks, JmhError},
+    model::policy::Policy,
     report::{
         self, Format, artifact,
         export::{ExportFormat, Selection},
@@ -28,7 +29,7 @@ use crate::{
         AuditFlags, CompactFlags, Exit, ExportFlags, FlamegraphFlags, HtmlFlags, JmhFlags, ReattributeFlags,
         ReportFlags, RollupFlags, ShipFlags, ValidateFlags,
     },
-    config::{self, CalibrationChoice, ConfigError},
+    config::{self, CalibrationChoice, ConfigError, WeightsAgain},
     messages,
     output::Screen,
     pipeline::{self, Failure},
@@ -159,11 +160,18 @@ pub(super) fn reattribute(flags: &ReattributeFlags) -> anyhow::Result<Exit> {
     let choices = config::policy_choices(flags.policy())?;
     let calibration = CalibrationChoice::of(flags.calibration.as_deref());
     let owner = privileges::invoking_user();
+    let weights = config::weights_again(flags)?;
     let policy_of = |run: &RunInfo| -> anyhow::Result<_> {
-        Ok(pipeline::policy_again(&choices, &calibration, run).map_err(Failure::from)?)
+        let policy = pipeline::policy_again(&choices, &calibration, run).map_err(Failure::from)?;
+        let watts_by = policy.watts_by.filter(|_| weights == WeightsAgain::AsRecorded);
+        Ok(Policy { watts_by, ..policy })
+    };
+    let factors = match weights {
+        WeightsAgain::Fitted(by) => Some(report::watts::factors(&flags.data, by)?),
+        _ => None,
     };
     let redaction = config::redaction_if_asked(&flags.redaction)?;
-    let written = reattribute::run_redacted(&flags.data, &flags.output, owner, &redaction, policy_of)?;
+    let written = reattribute::with(&flags.data, &flags.output, owner, &redaction, factors.as_ref(), policy_of)?;
     messages::info(&format!(
         "attributed {} runs with {} windows again: {}",
         written.runs,

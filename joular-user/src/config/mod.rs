@@ -60,7 +60,7 @@ pub use self::{
     picture::{drawing, page},
     policy::policy_choices,
     redaction::{redaction, redaction_if_asked, secrets},
-    report::{exported_measure, report_request, watts_request},
+    report::{WeightsAgain, exported_measure, report_request, watts_request, weights_again},
     retention::Retention,
     rollup::rollup_window_ns,
     sampler::SamplerChoice,

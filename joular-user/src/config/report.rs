@@ -9,7 +9,7 @@ use joular_data::report::{
 };
 
 use super::{ConfigError, part::part};
-use crate::cli::{ExportFlags, ReportFlags};
+use crate::cli::{ExportFlags, ReattributeFlags, ReportFlags};
 
 /// `footprint` is what [`super::footprint()`] made of the same flags.
 ///
@@ -48,15 +48,52 @@ pub fn report_request(flags: &ReportFlags, footprint: Option<Choices>) -> Result
 pub fn watts_request(flags: &ReportFlags) -> Result<WattsRequest, ConfigError> {
     let request = report_request(flags, None)?;
     let by: Vec<By> = request.of_energy().collect();
-    if let Some(other) = by.iter().find(|by| !by.is_of_threads()) {
-        return Err(ConfigError::Conflict {
-            place: "--watts".to_owned(),
-            other: format!("--by {}", other.name()),
-            advice: "watts are of threads: write --by thread, thread-pool, category, process, command, service, \
-                     container, pod, namespace or host",
-        });
-    }
+    by.iter().try_for_each(|by| expect_threads("--watts", *by))?;
     Ok(WattsRequest { filter: request.filter, by, format: request.format })
+}
+
+fn expect_threads(flag: &str, by: By) -> Result<(), ConfigError> {
+    if by.is_of_threads() {
+        return Ok(());
+    }
+    Err(ConfigError::Conflict {
+        place: flag.to_owned(),
+        other: format!("--by {}", by.name()),
+        advice: "watts are of threads: write --by thread, thread-pool, category, process, command, service, container, \
+                 pod, namespace or host",
+    })
+}
+
+/// What CPU time is to count for in a data set that is attributed again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WeightsAgain {
+    AsRecorded,
+    Alike,
+    /// By watts of these groups.
+    Fitted(By),
+}
+
+/// The choice of `reattribute --weights` and `--by`.
+///
+/// # Errors
+/// If a flag cannot be understood, or groups are not about threads.
+pub fn weights_again(flags: &ReattributeFlags) -> Result<WeightsAgain, ConfigError> {
+    let invalid = |place: &str, cause: String| ConfigError::Invalid { place: place.to_owned(), cause };
+    let by = match &flags.by {
+        None => By::ThreadPool,
+        Some(name) => {
+            let table = TableOf::named(name, Measure::Energy).map(|table| table.by);
+            table.ok_or_else(|| invalid("--by", format!("'{name}' is not a kind of table")))?
+        }
+    };
+    expect_threads("--weights fitted", by)?;
+    match flags.weights.as_deref() {
+        None => Ok(WeightsAgain::AsRecorded),
+        Some("alike") if flags.by.is_none() => Ok(WeightsAgain::Alike),
+        Some("fitted") => Ok(WeightsAgain::Fitted(by)),
+        Some("alike") => Err(invalid("--by", "it is for --weights fitted".to_owned())),
+        Some(other) => Err(invalid("--weights", format!("'{other}': use fitted or alike"))),
+    }
 }
 
 /// What is ranked or drawn.

@@ -116,7 +116,7 @@ mod tests {
         attribution::{
             moved::{Moved, MovedRow},
             window_report::{Category, ThreadRow},
-            work::{Place, Slice},
+            work::{Factor, Place, Slice},
         },
         model::{
             domain::{Label, Meter},
@@ -135,6 +135,7 @@ mod tests {
                 cycles: if claimant == Claimant::Unslotted { 0 } else { 3 * cpu_ns },
                 ..Slice::default()
             },
+            factor: Factor::ONE,
         }
     }
 

@@ -58,7 +58,7 @@ fn policies() -> impl Strategy<Value = Policy> {
             let baseline = Baseline { domain: "dram".into(), socket: Some(0), core: None, milliwatts: 2_000 };
             let costs = InstrumentCosts { sample_ns: 3_000, switch_ns: 200 };
             let calibration = is_calibrated.then(|| Calibrated { baselines: vec![baseline], costs });
-            Policy { idle, idle_milliwatts, smt_permille, weight_unit, calibration }
+            Policy { idle, idle_milliwatts, smt_permille, weight_unit, calibration, watts_by: None }
         },
     )
 }

@@ -18,7 +18,7 @@ use super::{
     paths::Paths,
     threads::ThreadJoin,
     window_report::{BranchRow, CpuAudit, WindowReport},
-    work::{Claimant, ClaimedSlice, ProcessKey, WindowWork},
+    work::{Claimant, ClaimedSlice, Factor, ProcessKey, WindowWork},
 };
 use crate::{
     events::{
@@ -164,8 +164,10 @@ impl Engine {
         self.paths.end_window(branches.len() + allocations.len() + moved_paths);
         let counts = self.counters.take().map(|counted| Counts::of(&counted, |thread| join.claimant_of(thread)));
         let slices = std::mem::take(&mut join.slices);
-        let slices: Vec<ClaimedSlice> =
-            slices.into_iter().map(|((claimant, place), slice)| ClaimedSlice { claimant, place, slice }).collect();
+        let slices: Vec<ClaimedSlice> = slices
+            .into_iter()
+            .map(|((claimant, place), slice)| ClaimedSlice { claimant, place, slice, factor: Factor::ONE })
+            .collect();
         WindowWork {
             index: window.index,
             start: window.start,

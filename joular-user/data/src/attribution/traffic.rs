@@ -88,7 +88,7 @@ mod tests {
         attribution::{
             allocated::AllocationRow,
             counts::{CountRow, Counts},
-            work::{ClaimedSlice, Place, Slice},
+            work::{ClaimedSlice, Factor, Place, Slice},
         },
         model::domain::{Label, Meter},
         stacks::BranchIndex,
@@ -104,6 +104,7 @@ mod tests {
             claimant,
             place: Place { socket, core: 0 },
             slice: Slice { cpu_ns, ..Slice::default() },
+            factor: Factor::ONE,
         };
         let slices = vec![
             slice(Claimant::Thread(0), 0, 100),

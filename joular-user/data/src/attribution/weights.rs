@@ -11,12 +11,13 @@
 //! sample and per switch) is the profiler's. Weights are integers in 1/2000 ns (or cycles): ρ has
 //! three decimals, and a half of it one more.
 //!
-//! On a hybrid processor a weight counts by the coefficient of its core's type, for time or for cycles.
+//! On a hybrid processor a weight counts by the coefficient of its core's type, for time or for cycles. Where watts of threads
+//! were fitted to measured energy, a weight counts by them, too.
 //!
 //! All of that is for meters. What a model computed from CPU time is divided by CPU time, with ρ = 2
 //! and in nanoseconds, because every other weight would contradict the model.
 
-use super::work::{ClaimedSlice, Place, Slice};
+use super::work::{ClaimedSlice, Factor, Place, Slice};
 use crate::model::{
     cores::{CoreType, ONE_PERMILLE},
     domain::DividedBy,
@@ -36,6 +37,8 @@ pub(super) struct Weighing<'a> {
     unit: WeightUnit,
     costs: InstrumentCosts,
     types: &'a [CoreType],
+    /// Whether fitted factors count: they are of energy that CPU weights divide.
+    has_factors: bool,
     /// Of places whose core type is not known, then of each type.
     rates: Vec<MeanRate>,
 }
@@ -54,7 +57,9 @@ impl<'a> Weighing<'a> {
             DividedBy::CpuWeightsByCoreType(types) => (by_policy, &types[..]),
             _ => (by_policy, &[][..]),
         };
-        let mut weighing = Self { smt_permille, unit, costs, types, rates: vec![MeanRate::default(); types.len() + 1] };
+        let has_factors = matches!(divided_by, DividedBy::CpuWeights | DividedBy::CpuWeightsByCoreType(_));
+        let rates = vec![MeanRate::default(); types.len() + 1];
+        let mut weighing = Self { smt_permille, unit, costs, types, has_factors, rates };
         for claimed in slices {
             let of_type = weighing.type_at(claimed.place);
             if let Some(rate) = weighing.rates.get_mut(of_type.map_or(0, |index| index + 1)) {
@@ -117,13 +122,15 @@ impl Weighing<'_> {
             WeightUnit::Cycles if slice.cycles > 0 => counted(slice.cycles, slice.corun_cycles),
             WeightUnit::Cycles => rate.in_cycles(by_time),
         };
-        let whole = match (of_type.and_then(|index| self.types.get(index)), self.unit) {
+        let by_type = match (of_type.and_then(|index| self.types.get(index)), self.unit) {
             (None, _) => alike,
             (Some(of), WeightUnit::Time) => alike.saturating_mul(of.time_permille.into()) / u128::from(ONE_PERMILLE),
             (Some(of), WeightUnit::Cycles) => {
                 alike.saturating_mul(of.cycles_permille.into()) / u128::from(ONE_PERMILLE)
             }
         };
+        let factor = if self.has_factors { claimed.factor } else { Factor::ONE };
+        let whole = by_type.saturating_mul(factor.0.into()) / u128::from(ONE_PERMILLE);
         let instrument = whole.saturating_mul(self.instrument_ns(slice)) / cpu_ns;
         Weight { own: bounded(whole - instrument), instrument: bounded(instrument) }
     }
@@ -152,7 +159,7 @@ mod tests {
     }
 
     fn claimed(core: u32, slice: Slice) -> ClaimedSlice {
-        ClaimedSlice { claimant: Claimant::Kernel, place: Place { socket: 0, core }, slice }
+        ClaimedSlice { claimant: Claimant::Kernel, place: Place { socket: 0, core }, slice, factor: Factor::ONE }
     }
 
     /// A CPU of an efficiency core draws a quarter of a performance core's, at three quarters of its

@@ -14,7 +14,10 @@ use super::{
 use crate::{
     attribution::counter::Delta,
     events::{LossCount, Mark, WindowContext},
-    model::units::{MicroJoules, MonotonicNs, Pid, UnixMicros},
+    model::{
+        cores::ONE_PERMILLE,
+        units::{MicroJoules, MonotonicNs, Pid, UnixMicros},
+    },
 };
 
 /// A process that a reused pid cannot confuse: pid and start time.
@@ -111,6 +114,16 @@ pub struct ClaimedSlice {
     pub claimant: Claimant,
     pub place: Place,
     pub slice: Slice,
+    pub factor: Factor,
+}
+
+/// What a claimant's CPU time counts for where it was fitted to measured energy, relative to the mean, in thousandths; not 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Factor(pub u32);
+
+impl Factor {
+    /// As all CPU time counts where nothing was fitted.
+    pub const ONE: Self = Self(ONE_PERMILLE);
 }
 
 /// CPU time, and everything that weights are made of.

@@ -2,11 +2,14 @@
 //! samples and measured energy stay. The code that a live run uses decides anew who gets which
 //! joule, so the result is what a live run with that policy would have written, byte for byte.
 
-use std::{path::Path, sync::Arc};
+use std::{collections::HashMap, path::Path, sync::Arc};
 
 use super::error::{DataSetError, Result};
 use crate::{
-    attribution::Attributor,
+    attribution::{
+        Attributor,
+        work::{Claimant, Factor, WindowWork},
+    },
     dataset::{
         OutputDirectory,
         layout::FilePlace,
@@ -24,12 +27,44 @@ use crate::{
         write::RunRewriter,
     },
     events::RunInfo,
-    model::policy::Policy,
+    model::{
+        policy::Policy,
+        target_text::TargetText,
+        units::{Pid, Tid, UnixMicros},
+    },
     redact::{CommandLines, Redaction},
 };
 
 /// Bound on a file of a table: rows are at most half a million, most of them small.
 const MAX_COPIED_BYTES: u64 = 1 << 30;
+
+/// What claimants' time counts for, learnt from measured energy.
+#[derive(Clone, Debug)]
+pub struct FittedFactors {
+    /// The groups of threads that differ, as [`Policy::watts_by`] has them.
+    pub by: String,
+    /// Of threads by host, process, thread and its start.
+    pub threads: HashMap<TargetText, HashMap<(Pid, Tid, UnixMicros), Factor>>,
+    /// Of everything else.
+    pub others: Factor,
+}
+
+impl FittedFactors {
+    /// Of a claimant in a window of a host, whose start times are wall-clock times.
+    fn of(&self, host: &TargetText, window: &WindowWork, claimant: Claimant) -> Factor {
+        let of_thread = |index: usize| {
+            let thread = window.threads.get(index)?;
+            let pid = window.processes.get(thread.process)?.pid;
+            let start = UnixMicros(i64::try_from(thread.start_boottime_ns / 1000).ok()?);
+            self.threads.get(host)?.get(&(pid, thread.tid, start)).copied()
+        };
+        match claimant {
+            Claimant::Thread(index) => of_thread(index).unwrap_or(self.others),
+            Claimant::Idle => Factor::ONE,
+            _ => self.others,
+        }
+    }
+}
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,22 +84,24 @@ pub fn run<E: From<DataSetError>>(
     owner: Option<(u32, u32)>,
     policy_of: impl Fn(&RunInfo) -> Result<Policy, E>,
 ) -> Result<Rewritten, E> {
-    run_redacted(from, to, owner, &Redaction::default().showing(CommandLines::Full), policy_of)
+    with(from, to, owner, &Redaction::default().showing(CommandLines::Full), None, policy_of)
 }
 
-/// The same, with command lines as they are to be shown.
+/// The same, with command lines as they are to be shown, and with fitted weights if there are any.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_redacted<E: From<DataSetError>>(
+pub fn with<E: From<DataSetError>>(
     from: &Path,
     to: &Path,
     owner: Option<(u32, u32)>,
     redaction: &Redaction,
+    factors: Option<&FittedFactors>,
     policy_of: impl Fn(&RunInfo) -> Result<Policy, E>,
 ) -> Result<Rewritten, E> {
     let to = OutputDirectory::create(to, owner).map_err(DataSetError::from)?;
-    shown(&store::open(from)?, to.store(), redaction, |run| policy_of(run).map(Some))
+    let rewriting = Rewriting { to: to.store(), redaction, factors };
+    rewriting.all(&store::open(from)?, |run| policy_of(run).map(Some))
 }
 
 /// The same from store to store. Runs for which `policy_of` gives no policy are left out.
@@ -76,54 +113,79 @@ pub fn of_store<E: From<DataSetError>>(
     to: &dyn Store,
     policy_of: impl Fn(&RunInfo) -> Result<Option<Policy>, E>,
 ) -> Result<Rewritten, E> {
-    shown(from, to, &Redaction::default().showing(CommandLines::Full), policy_of)
+    let redaction = Redaction::default().showing(CommandLines::Full);
+    Rewriting { to, redaction: &redaction, factors: None }.all(from, policy_of)
 }
 
-fn shown<E: From<DataSetError>>(
-    from: &Arc<dyn Store>,
-    to: &dyn Store,
-    redaction: &Redaction,
-    policy_of: impl Fn(&RunInfo) -> Result<Option<Policy>, E>,
-) -> Result<Rewritten, E> {
-    let mut rewritten = Rewritten::default();
-    for files in files::find(from)? {
-        let mut row = run_row::read(&files.row)?;
-        let Some(policy) = policy_of(&row.info)? else { continue };
-        let is_same = policy == row.info.policy;
-        row.info = RunInfo { policy, ..row.info.redacted(redaction) };
-        rewritten.windows += rewrite(&files, row, is_same, to, redaction)?;
-        rewritten.runs += 1;
-    }
-    Ok(rewritten)
+/// How a data set is written again.
+struct Rewriting<'a> {
+    to: &'a dyn Store,
+    redaction: &'a Redaction,
+    factors: Option<&'a FittedFactors>,
 }
 
-/// `is_same`: the policy, so that what the run's first window owes to the run before it holds.
-fn rewrite(files: &RunFiles, row: RunRow, is_same: bool, to: &dyn Store, redaction: &Redaction) -> Result<u64> {
-    let info = row.info;
-    let mut attributor = Attributor::new(&info);
-    let mut stacks = ReadStacks::default();
-    let mut windows = 0;
-    let domains = info.domains.clone();
-    let mut writer = RunRewriter::start(to, info)?;
-    for (place, part) in &files.parts {
-        expect_weights(part)?;
-        copy_unchanged(place, part, &writer, redaction)?;
-        if let Some(file) = part.file::<Stacks>() {
-            stacks.read(file)?;
-        }
-        let mut spans = method_spans::read(part.file::<Methods>())?;
-        for mut window in windows::read(part, &domains, &stacks)?.0 {
-            if !is_same {
-                window.work.domains.iter_mut().for_each(|domain| domain.owed = None);
+impl Rewriting<'_> {
+    fn all<E: From<DataSetError>>(
+        &self,
+        from: &Arc<dyn Store>,
+        policy_of: impl Fn(&RunInfo) -> Result<Option<Policy>, E>,
+    ) -> Result<Rewritten, E> {
+        let mut rewritten = Rewritten::default();
+        for files in files::find(from)? {
+            let mut row = run_row::read(&files.row)?;
+            let Some(mut policy) = policy_of(&row.info)? else { continue };
+            if let Some(factors) = self.factors {
+                policy.watts_by = Some(factors.by.clone());
             }
-            let begins_sum = spans.begins(window.work.wall_start.0, window.work.length_ns);
-            writer.window(&attributor.attribute(window.work, &stacks.table), &stacks.table, begins_sum)?;
-            windows += 1;
+            let is_same = policy == row.info.policy && self.factors.is_none();
+            row.info = RunInfo { policy, ..row.info.redacted(self.redaction) };
+            rewritten.windows += self.run(&files, row, is_same)?;
+            rewritten.runs += 1;
         }
-        writer.publish(place)?;
+        Ok(rewritten)
     }
-    writer.end(row.end.as_ref().map(|(end, _)| end))?;
-    Ok(windows)
+
+    /// `is_same`: the policy, so that what the run's first window owes to the run before it holds.
+    fn run(&self, files: &RunFiles, row: RunRow, is_same: bool) -> Result<u64> {
+        let info = row.info;
+        let mut attributor = Attributor::new(&info);
+        let mut stacks = ReadStacks::default();
+        let mut windows = 0;
+        let mut writer = RunRewriter::start(self.to, info.clone())?;
+        for (place, part) in &files.parts {
+            expect_weights(part)?;
+            copy_unchanged(place, part, &writer, self.redaction)?;
+            if let Some(file) = part.file::<Stacks>() {
+                stacks.read(file)?;
+            }
+            let mut spans = method_spans::read(part.file::<Methods>())?;
+            for mut window in windows::read(part, &info.domains, &stacks)?.0 {
+                if !is_same {
+                    window.work.domains.iter_mut().for_each(|domain| domain.owed = None);
+                }
+                self.weigh(&mut window.work, &info);
+                let begins_sum = spans.begins(window.work.wall_start.0, window.work.length_ns);
+                writer.window(&attributor.attribute(window.work, &stacks.table), &stacks.table, begins_sum)?;
+                windows += 1;
+            }
+            writer.publish(place)?;
+        }
+        writer.end(row.end.as_ref().map(|(end, _)| end))?;
+        Ok(windows)
+    }
+
+    /// Gives claimants their factors. Those of a run that is not to have any are taken away.
+    fn weigh(&self, work: &mut WindowWork, info: &RunInfo) {
+        let mut slices = std::mem::take(&mut work.slices);
+        for claimed in &mut slices {
+            match self.factors {
+                Some(factors) => claimed.factor = factors.of(&info.host, work, claimed.claimant),
+                None if info.policy.watts_by.is_none() => claimed.factor = Factor::ONE,
+                None => {}
+            }
+        }
+        work.slices = slices;
+    }
 }
 
 /// Without the table that says who ran, nobody would get anything.

@@ -21,6 +21,10 @@ pub struct Policy {
     pub weight_unit: WeightUnit,
     /// What a calibration of this machine found.
     pub calibration: Option<Calibrated>,
+    /// The groups of threads whose watts were fitted to measured energy and count beside CPU time, as `--by` has them;
+    /// `None` if CPU time counts alike for all. They are learnt from a data set, so a recording has none.
+    #[serde(skip)]
+    pub watts_by: Option<String>,
 }
 
 impl Default for Policy {
@@ -31,7 +35,16 @@ impl Default for Policy {
             smt_permille: DEFAULT_SMT_PERMILLE,
             weight_unit: WeightUnit::default(),
             calibration: None,
+            watts_by: None,
         }
+    }
+}
+
+impl Policy {
+    /// What energy is divided by, in words: `time`, `cycles and fitted watts by service`.
+    pub fn weights(&self) -> String {
+        let watts = self.watts_by.as_ref().map_or_else(String::new, |by| format!(" and fitted watts by {by}"));
+        format!("{}{watts}", self.weight_unit.name())
     }
 }
 
@@ -53,6 +66,7 @@ impl PolicyChoices {
             smt_permille: self.smt_permille.unwrap_or(policy.smt_permille),
             weight_unit: policy.weight_unit,
             calibration: self.calibration.unwrap_or(policy.calibration),
+            watts_by: policy.watts_by,
         }
     }
 }

@@ -19,6 +19,8 @@ pub struct Headline {
     pub label: Option<Label>,
     /// Readings of energy counters that were not certain.
     pub ambiguous: u64,
+    /// Whether fitted watts weigh CPU time.
+    pub is_fitted: bool,
     /// Ids of the runs.
     pub runs: Vec<String>,
 }
@@ -32,6 +34,7 @@ impl Headline {
             gc_charged: profile.overview.gc_charged,
             label: profile.overview.label,
             ambiguous: profile.overview.ambiguous,
+            is_fitted: !profile.overview.watts_by.is_empty(),
             runs: profile.catalog.runs.iter().map(|run| run.info.run_id.clone()).collect(),
         }
     }
@@ -45,6 +48,7 @@ impl Headline {
             1 => ", 1 reading ambiguous".to_owned(),
             count => format!(", {count} readings ambiguous"),
         };
+        let fitted = if self.is_fitted { ", divided by fitted watts" } else { "" };
         let watts = text::watts(self.energy, self.duration_ns);
         let joules = match self.label {
             Some(label) if label.is_estimate() => figures::figure(self.energy.joules(), self.label),
@@ -60,7 +64,7 @@ impl Headline {
             0 => String::new(),
             _ => format!(", {:.1} % of garbage collectors", text::share(self.gc_charged, self.energy)),
         };
-        format!("{joules} J ({label}{doubt}) in {seconds:.1} s, {watts:.2} W{inferred}{charged} · {runs}")
+        format!("{joules} J ({label}{doubt}{fitted}) in {seconds:.1} s, {watts:.2} W{inferred}{charged} · {runs}")
     }
 }
 
@@ -104,6 +108,7 @@ mod tests {
                 duration_ns: 60_000_000_000,
                 label,
                 ambiguous: 0,
+                is_fitted: false,
                 inferred: MicroJoules(0),
                 gc_charged: MicroJoules(0),
                 runs: Vec::new(),

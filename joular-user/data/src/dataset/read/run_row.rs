@@ -94,6 +94,7 @@ fn policy(columns: &Columns<'_>) -> Result<Policy> {
             .name_of(0, |name| units.into_iter().find(|unit| unit.name() == name))?,
         calibration: calibration
             .map_err(|error| columns.damaged(format!("column calibration is not a calibration: {error}")))?,
+        watts_by: columns.texts(runs::WATTS_BY)?.maybe(0).map(str::to_owned),
     })
 }
 

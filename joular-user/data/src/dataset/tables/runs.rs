@@ -61,6 +61,9 @@ pub(crate) const CALIBRATION: Column<kind::Text> = Column::new(
     "idle power of domains and cost of the instrument that attribution took into account, as JSON",
 )
 .null("not calibrated");
+pub(crate) const WATTS_BY: Column<kind::Text> =
+    Column::new("watts_by", "reattribute", "groups of threads whose fitted watts weigh CPU time, such as service")
+        .null("time counts alike for all");
 pub(crate) const PROFILER_PID: Column<kind::Int> = Column::new("profiler_pid", "run", "process of joular-bpf itself");
 pub(crate) const BOOTTIME_OFFSET_NS: Column<kind::Int> =
     Column::new("boottime_offset_ns", "kernel", "how long the machine had been suspended").unit("ns");
@@ -146,6 +149,7 @@ fn settings_columns() -> Vec<ColumnOf<Runs>> {
         SMT_PERMILLE.of::<Runs>(|r| Some(r.run.policy.smt_permille.into())),
         WEIGHT_UNIT.of::<Runs>(|r| text(r.run.policy.weight_unit.name())),
         CALIBRATION.of::<Runs>(|r| serde_json::to_string(r.run.policy.calibration.as_ref()?).ok().map(Into::into)),
+        WATTS_BY.of::<Runs>(|r| text(r.run.policy.watts_by.as_deref()?)),
         PROFILER_PID.of::<Runs>(|r| Some(r.run.profiler_pid.0.into())),
         BOOTTIME_OFFSET_NS.of::<Runs>(|r| int(r.run.boottime_offset_ns)),
     ]

@@ -34,6 +34,12 @@ pub(crate) const SAMPLES: Column<kind::Int> =
 pub(crate) const SWITCHES: Column<kind::Int> =
     Column::new("switches", "kernel", "how often the claimant was switched out");
 
+pub(crate) const FACTOR_PERMILLE: Column<kind::Int> = Column::new(
+    "factor_permille",
+    "attribution",
+    "what the time counts for, in thousandths of the mean: 1000 unless watts were fitted",
+);
+
 pub struct Weights;
 
 pub struct WeightRecord<'a> {
@@ -60,7 +66,7 @@ impl Table for Weights {
     const NAME: &'static str = "weights";
     const ROW: &'static str = "CPU time of one claimant in one place in a window: all that energy is divided by; \
                                joular-bpf reattribute and audit start from it";
-    const BY_POLICY: bool = false;
+    const BY_POLICY: bool = true;
     type Row<'a> = WeightRecord<'a>;
 
     fn columns() -> Vec<ColumnOf<Self>> {
@@ -95,5 +101,6 @@ fn slice_columns() -> Vec<ColumnOf<Weights>> {
         CORUN_CYCLES.of::<Weights>(|r| int(r.claimed.slice.corun_cycles)),
         SAMPLES.of::<Weights>(|r| int(r.claimed.slice.samples)),
         SWITCHES.of::<Weights>(|r| int(r.claimed.slice.switches)),
+        FACTOR_PERMILLE.of::<Weights>(|r| Some(r.claimed.factor.0.into())),
     ]
 }

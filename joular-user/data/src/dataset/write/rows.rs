@@ -87,7 +87,6 @@ impl Rows {
         self.with_key(report, |rows, key| {
             rows.share_rows(key, report, stacks)?;
             rows.sum_methods(report, stacks)?;
-            rows.weight_rows(key, report).map_err(of::<Weights>())?;
             rows.mark_rows(key, report).map_err(of::<Marks>())?;
             rows.counter_rows(key, report).map_err(of::<Counters>())?;
             rows.allocation_rows(key, report, stacks).map_err(of::<Allocations>())?;
@@ -136,6 +135,7 @@ impl Rows {
     fn share_rows(&mut self, key: WindowKey<'_>, report: &WindowReport, stacks: &StackTable) -> Result<()> {
         self.process_sums(key, report)?;
         self.thread_rows(key, report).map_err(of::<Threads>())?;
+        self.weight_rows(key, report).map_err(of::<Weights>())?;
         self.collection_rows(key, report).map_err(of::<Collections>())?;
         self.charge_rows(key, report, stacks).map_err(of::<GcCharges>())?;
         self.branch_rows(key, report, stacks).map_err(of::<Branches>())

@@ -28,6 +28,8 @@ pub struct CommonPolicy {
     idle: Option<IdlePolicy>,
     smt_permille: Option<u32>,
     weight_unit: Option<WeightUnit>,
+    /// Whether watts that were fitted are put aside: those of one data set are not those of another.
+    is_without_watts: bool,
     idle_power: BTreeMap<Machine, IdlePower>,
 }
 
@@ -44,6 +46,7 @@ impl CommonPolicy {
         let divided = Self {
             smt_permille: differ(a, b, |policy| policy.smt_permille).then_some(first.smt_permille),
             weight_unit: differ(a, b, |policy| policy.weight_unit.name()).then_some(WeightUnit::Time),
+            is_without_watts: differ(a, b, |policy| policy.watts_by.clone()),
             ..Self::default()
         };
         let of_machines = idle_power(a);
@@ -69,6 +72,7 @@ impl CommonPolicy {
             smt_permille: self.smt_permille.unwrap_or(own.smt_permille),
             weight_unit: self.weight_unit.unwrap_or(own.weight_unit),
             calibration,
+            watts_by: own.watts_by.filter(|_| !self.is_without_watts),
         }
     }
 

@@ -33,7 +33,7 @@ const FACTS: [Fact; 14] = [
     (Kind::Measured, "energy is of different domains", domains),
     (Kind::Measured, "processors differ", |run| run.info.cpu_model.clone()),
     (Kind::Divided, "idle policies differ", idle_policy),
-    (Kind::Divided, "energy is divided by different weights", weight_unit),
+    (Kind::Divided, "energy is divided by different weights", weights),
     (Kind::Divided, "ratios of hyper-threads differ", smt_ratio),
     (Kind::Circumstance, "costs of the instrument differ", costs),
     (Kind::Circumstance, "hosts differ", |run| run.info.host.to_string()),
@@ -110,7 +110,7 @@ pub fn division(sides: [&[Run]; 2]) -> String {
         "idle policy {}, idle power {}, weights of {}, ratio of hyper-threads {}",
         all(runs(), idle_policy),
         all(runs(), baseline),
-        all(runs(), weight_unit),
+        all(runs(), weights),
         all(runs(), smt_ratio)
     )
 }
@@ -130,8 +130,8 @@ fn idle_policy(run: &Run) -> String {
     run.info.policy.idle.name().to_owned()
 }
 
-fn weight_unit(run: &Run) -> String {
-    run.info.policy.weight_unit.name().to_owned()
+fn weights(run: &Run) -> String {
+    run.info.policy.weights()
 }
 
 fn smt_ratio(run: &Run) -> String {

@@ -144,6 +144,7 @@ pub(super) fn run(run: &Run, redaction: &Redaction, strings: &mut Strings) -> Ve
         ("energy domains", domains),
         ("sampling", format!("{} at {} Hz per CPU", info.sampling_event, info.frequency_hz)),
         ("window", format!("{} s", crate::text::seconds(info.interval_ns))),
+        ("energy is divided by", info.policy.weights()),
         ("the profiler's cost", cost),
     ]
     .map(|(what, value)| (what, strings.place(&value)))

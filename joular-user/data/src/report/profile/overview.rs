@@ -4,7 +4,7 @@
 //! Windows are of the whole machine. Conditions on processes or threads do not divide them, and
 //! apply to JVMs and stacks only.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use foldhash::fast::RandomState;
 
@@ -73,6 +73,8 @@ pub struct Overview {
     pub label: Option<Label>,
     /// Names of the energy sources.
     pub sources: Vec<String>,
+    /// Groups whose fitted watts weigh CPU time in some of the runs.
+    pub watts_by: BTreeSet<String>,
     /// Names of the domains that add up to the energy, each once.
     pub domains: Vec<String>,
     /// Per JVM, in the order of [`super::Catalog::processes`].
@@ -159,6 +161,7 @@ impl Overview {
                 self.domains.push(domain.name.clone());
             }
         }
+        self.watts_by.extend(run.info.policy.watts_by.clone());
         if !self.sources.contains(&run.info.energy_source) {
             self.sources.push(run.info.energy_source.clone());
         }

@@ -89,7 +89,14 @@ pub fn source(overview: &Overview) -> String {
     let sources: Vec<String> = overview.sources.iter().map(|source| escape(source)).collect();
     let sources = if sources.is_empty() { "nowhere".to_owned() } else { sources.join(", ") };
     let from = overview.label.map_or(sources.clone(), |label| format!("{sources} ({})", label.words()));
+    let from = format!("{from}{}", fitted(overview));
     if domains.is_empty() { from } else { format!("{} from {from}", domains.join(", ")) }
+}
+
+/// `, divided by fitted watts of service` where CPU time does not count alike for all.
+pub fn fitted(overview: &Overview) -> String {
+    let groups: Vec<String> = overview.watts_by.iter().map(|by| escape(by)).collect();
+    if groups.is_empty() { String::new() } else { format!(", divided by fitted watts of {}", groups.join(", ")) }
 }
 
 /// Which windows of which hosts were read.

@@ -35,6 +35,7 @@ pub fn report(report: &Report<'_>) -> Value {
         "energy_label": overview.label.map(|label| label.name()),
         "ambiguous": overview.ambiguous > 0,
         "energy_sources": overview.sources,
+        "watts_by": overview.watts_by,
         "extent": extent(profile),
         "selection": amounts(&context::chosen(profile), ""),
         "gc_charged_uj": overview.gc_charged.0,

@@ -113,7 +113,7 @@ fn compact_and_reattribute_take_them_out_everywhere() {
         compact::beside(root.path(), &beside, None).unwrap();
         assert_eq!(found_in(&beside), SECRETS, "compact alone keeps all rows as they are");
         let policy = |run: &crate::events::RunInfo| Ok::<_, DataSetError>(run.policy.clone());
-        reattribute::run_redacted(root.path(), &again, None, &redaction, policy).unwrap();
+        reattribute::with(root.path(), &again, None, &redaction, None, policy).unwrap();
         let in_place = to.path().join("in_place");
         compact::run(root.path(), Some(&in_place), None, &redaction.showing(CommandLines::Full)).unwrap();
         compact::run(&in_place, None, None, &redaction).unwrap();

@@ -11,7 +11,7 @@ mod render;
 #[cfg(test)]
 mod simulation;
 
-use std::path::Path;
+use std::{collections::HashMap, path::Path, slice};
 
 use thiserror::Error;
 
@@ -26,8 +26,9 @@ use super::{
     ranking::{by::By, groups::Groups},
 };
 use crate::{
-    dataset::error::DataSetError,
-    model::{domain::Label, target_text::TargetText},
+    attribution::work::Factor,
+    dataset::{error::DataSetError, reattribute::FittedFactors},
+    model::{cores::ONE_PERMILLE, domain::Label, target_text::TargetText},
     text::escape,
 };
 
@@ -35,6 +36,8 @@ use crate::{
 pub const LEVEL: f64 = 0.05;
 /// An interval that reaches farther than this part of the mean watts tells nothing of a group.
 const WIDEST: f64 = 0.5;
+/// Weights are 64-bit numbers of half nanoseconds or cycles, so factors have a bound: a thousand times the mean.
+const MOST_RELATIVE: u32 = 1000 * ONE_PERMILLE;
 
 /// Why there is nothing to tell.
 #[derive(Debug, Error)]
@@ -58,6 +61,10 @@ pub enum WattsError {
     TooFew { windows: usize, groups: usize, needed: usize },
     #[error("no window of the selection has CPU time, and energy beyond idling")]
     Nothing,
+    #[error(
+        "these windows do not show that groups by {by} draw different power (p = {equal:.2}), so the joules by time are as good"
+    )]
+    Equal { by: &'static str, equal: f64 },
     #[error("the groups ran for the same times in all windows, so windows do not tell them apart")]
     Alike,
 }
@@ -98,6 +105,41 @@ pub fn read(data: &Path, request: &WattsRequest) -> Result<WattsTables, WattsErr
     let (observed, quality) = observed::read(data, &request.filter, &profile.catalog, &groups)?;
     let tables = groups.iter().zip(&observed).map(|(groups, observed)| WattsTable::of(groups, observed, quality));
     Ok(WattsTables { tables: tables.collect::<Result<_, _>>()?, format: request.format })
+}
+
+/// What the time of threads counts for, so that a data set can be divided by what they draw.
+///
+/// # Errors
+/// As [`read`], and if the groups do not certainly differ.
+pub fn factors(data: &Path, by: By) -> Result<FittedFactors, WattsError> {
+    let filter = Filter::default();
+    let catalog = Profile::read(data, &filter, None)?.catalog;
+    let groups = Groups::of_catalog(by, &catalog);
+    let (mut observed, quality) = observed::read(data, &filter, &catalog, slice::from_ref(&groups))?;
+    let observed = observed.pop().unwrap_or_default();
+    let table = WattsTable::of(&groups, &observed, quality)?;
+    if !table.differs() {
+        return Err(WattsError::Equal { by: by.name(), equal: table.equal });
+    }
+    let factor = |group: Option<usize>| {
+        let place = observed.groups.iter().position(|told| *told == group)?;
+        Some(relative(table.rows.get(place)?.watts.value / table.mean))
+    };
+    let others = factor(None).unwrap_or(Factor::ONE);
+    let mut threads: HashMap<TargetText, HashMap<_, Factor>> = HashMap::new();
+    for (index, thread) in catalog.threads.iter().enumerate() {
+        let process = catalog.process(thread.process);
+        let own = groups.of_thread(index).and_then(|group| factor(Some(group))).unwrap_or(others);
+        let of_host = threads.entry(catalog.run_of(process).info.host.clone()).or_default();
+        of_host.insert((process.pid, thread.tid, thread.start), own);
+    }
+    Ok(FittedFactors { by: by.name().to_owned(), threads, others })
+}
+
+/// In thousandths. Not 0: a group that draws nothing has the energy of windows in which it runs alone.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded")]
+fn relative(part: f64) -> Factor {
+    Factor((part * f64::from(ONE_PERMILLE)).round().clamp(1.0, f64::from(MOST_RELATIVE)) as u32)
 }
 
 /// What a group draws.

@@ -15,7 +15,7 @@ use crate::{
         Attributor,
         claims::weighed,
         window_report::{DomainAudit, WindowReport},
-        work::Claimant,
+        work::{Claimant, Factor},
     },
     dataset::{
         read::{files, files::RunFiles, run_row, span::Span, stacks::ReadStacks, windows},
@@ -125,7 +125,9 @@ impl Reading<'_> {
             if let Some(file) = part.file::<Stacks>() {
                 stacks.read(file)?;
             }
-            for window in windows::read(part, &info.domains, &stacks)?.0 {
+            for mut window in windows::read(part, &info.domains, &stacks)?.0 {
+                // What was fitted before is not what was measured.
+                window.work.slices.iter_mut().for_each(|claimed| claimed.factor = Factor::ONE);
                 let report = attributor.attribute(window.work, &stacks.table);
                 if span.allows(report.wall_start) {
                     self.window(&report, info, measured);

@@ -285,7 +285,7 @@ impl RowsOf {
                 Ok(group) => group,
                 Err(id) => Claimant::Thread(place(positions, &id)?),
             };
-            Ok(ClaimedSlice { claimant, place: read.place, slice: read.slice })
+            Ok(ClaimedSlice { claimant, place: read.place, slice: read.slice, factor: read.factor })
         };
         let mut slices = self.weights.iter().map(claimed).collect::<Result<Vec<_>, String>>()?;
         slices.sort_by_key(|claimed| (claimed.claimant, claimed.place));

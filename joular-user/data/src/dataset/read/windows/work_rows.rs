@@ -4,7 +4,7 @@ use super::{Grouped, ThreadId};
 use crate::{
     attribution::{
         window_report::{Category, ProcessRef, ThreadRow},
-        work::{Claimant, Place, Slice},
+        work::{Claimant, Factor, Place, Slice},
     },
     dataset::{
         column::{Column, kind},
@@ -74,6 +74,7 @@ pub(crate) struct WeightRead {
     pub(crate) claimant: ReadClaimant,
     pub(crate) place: Place,
     pub(crate) slice: Slice,
+    pub(crate) factor: Factor,
 }
 
 pub(crate) fn threads(columns: &Columns<'_>, rows: &mut Grouped<ThreadRead>) -> Result<()> {
@@ -128,6 +129,7 @@ pub(crate) fn weights(columns: &Columns<'_>, rows: &mut Grouped<WeightRead>) -> 
         [weights::CPU_NS, weights::CORUN_NS, weights::CYCLES, weights::CORUN_CYCLES].map(|column| columns.ints(column));
     let (times, coruns, cycles, corun_cycles) = (times?, coruns?, cycles?, corun_cycles?);
     let (samples, switches) = (columns.ints(weights::SAMPLES)?, columns.ints(weights::SWITCHES)?);
+    let factors = columns.ints(weights::FACTOR_PERMILLE)?;
     for row in 0..columns.rows() {
         rows.entry(starts.get(row)?).or_default().push(WeightRead {
             claimant: claimants(row)?,
@@ -140,6 +142,7 @@ pub(crate) fn weights(columns: &Columns<'_>, rows: &mut Grouped<WeightRead>) -> 
                 samples: samples.natural(row)?,
                 switches: switches.natural(row)?,
             },
+            factor: Factor(factors.natural(row)?),
         });
     }
     Ok(())

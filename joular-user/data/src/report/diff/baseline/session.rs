@@ -56,6 +56,9 @@ struct Context {
     energy_source: String,
     domains: Vec<String>,
     policy: Policy,
+    /// That of the policy, which does not write it.
+    #[serde(default)]
+    watts_by: Option<String>,
 }
 
 /// A run, in the order of starts.
@@ -106,11 +109,12 @@ impl Context {
             energy_source: run.energy_source.clone(),
             domains,
             policy: run.policy.clone(),
+            watts_by: run.policy.watts_by.clone(),
         }
     }
 
     fn run(&self, run: &OneRun, label: Option<Label>) -> Run {
-        let Self { host, version, kernel, cpu_model, sampling_event, energy_source, policy, .. } = self.clone();
+        let Self { host, version, kernel, cpu_model, sampling_event, energy_source, watts_by, .. } = self.clone();
         let domain =
             |name: &String| Domain::new(name, None, &energy_source, label.unwrap_or(Label::Modelled), Meter::Power);
         let info = RunInfo {
@@ -127,7 +131,7 @@ impl Context {
             cpu_model,
             sampling_event,
             energy_source,
-            policy,
+            policy: Policy { watts_by, ..self.policy.clone() },
             ..RunInfo::default()
         };
         Run { info, end: None, phases: Vec::new() }
