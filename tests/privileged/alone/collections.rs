@@ -87,14 +87,19 @@ fn check(data: &DataSet, jvm: &Jvm, told: &Value, of: &str) -> Result<()> {
     check_charges(data, jvm.pid(), of)
 }
 
-/// In each window in which anything was allocated all of the collector's energy is charged, and in no other.
+/// In each window in which anything was allocated all of the collector's energy is charged but what G1's refinement used, and
+/// in no other.
 fn check_charges(data: &DataSet, pid: u32, of: &str) -> Result<()> {
     let windows = data.rows(&format!(
         "WITH charged AS (SELECT window_start, sum(gc_charged_uj)::DOUBLE AS uj FROM gc_charges WHERE pid = {pid} GROUP BY 1),
            allocated AS (SELECT window_start, sum(allocated_bytes)::DOUBLE AS bytes FROM allocations WHERE pid = {pid}
+             GROUP BY 1),
+           own AS (SELECT window_start, sum(energy_uj)::DOUBLE AS uj FROM threads WHERE pid = {pid}
+             AND (thread_name LIKE 'G1 Refine%' OR thread_name LIKE 'G1 Service%' OR thread_name LIKE 'G1 Young RemSet%')
              GROUP BY 1)
-         SELECT gc_uj::DOUBLE AS gc, coalesce(uj, 0) AS charged, coalesce(bytes, 0) AS bytes
-         FROM jvms LEFT JOIN charged USING (window_start) LEFT JOIN allocated USING (window_start) WHERE pid = {pid}"
+         SELECT gc_uj::DOUBLE - coalesce(own.uj, 0) AS gc, coalesce(charged.uj, 0) AS charged, coalesce(bytes, 0) AS bytes
+         FROM jvms LEFT JOIN charged USING (window_start) LEFT JOIN allocated USING (window_start)
+           LEFT JOIN own USING (window_start) WHERE pid = {pid}"
     ))?;
     let mut all = 0.0;
     for window in &windows {

@@ -66,7 +66,7 @@ impl Attributor {
         by_bytes.add_to(&mut work.branches, table);
         let qualities = quality_rows(&work.threads, &work.branches, |branch| table.facts(branch));
         let jvms = jvm_rows(&work.threads, &work.branches, |branch| table.facts(branch));
-        charge(&jvms, &mut work.collections, &mut work.charges, work.length_ns);
+        charge((&jvms, &work.threads), &mut work.collections, &mut work.charges, work.length_ns);
         let methods = method_rows(&work.threads, &work.branches, &work.charges, table);
         WindowReport {
             index: work.index,

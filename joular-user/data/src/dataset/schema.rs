@@ -134,6 +134,10 @@ mod tests {
             return;
         }
         assert_eq!(generated, expected, "docs/schema.md is out of date: run the command that it names");
+        assert!(
+            before.contains(&format!("version of this schema, now {SCHEMA_VERSION}.")),
+            "docs/schema.md: its version"
+        );
     }
 
     #[test]

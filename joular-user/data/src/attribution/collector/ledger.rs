@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use joular_ebpf::abi::{Place, ThreadKey};
 
-use super::{Category, ChargeRow, CollectionKind, CollectionRow, Paths, ProcessKey, Tid};
+use super::{Category, ChargeRow, CollectionKind, CollectionRow, Paths, ProcessKey, Tid, threads};
 use crate::{
     attribution::{
         allocated::AllocationRow,
@@ -90,7 +90,7 @@ impl Ledgers {
         for (position, process) in processes.iter().enumerate() {
             let Some(ledger) = self.0.get_mut(&(process.pid, process.start_boottime_ns)) else { continue };
             let own: Vec<&CollectionRow> = collections.iter().filter(|row| row.process == position).collect();
-            rows.extend(ledger.rows(position, &own));
+            rows.extend(ledger.rows(position, &own, threads::ran(threads, position, CollectionKind::Old)));
             ledger.end_window(&own, window_ns);
         }
         self.0.retain(|_, ledger| !ledger.paths.is_empty());
@@ -140,9 +140,15 @@ impl Ledger {
     }
 
     /// The paths for which there is something in the window that could be charged.
-    fn rows<'a>(&'a self, process: usize, collections: &[&CollectionRow]) -> impl Iterator<Item = ChargeRow> + use<'a> {
+    /// `is_marked`: threads that mark the whole heap, or collect its old generation, ran in the window.
+    fn rows<'a>(
+        &'a self,
+        process: usize,
+        collections: &[&CollectionRow],
+        is_marked: bool,
+    ) -> impl Iterator<Item = ChargeRow> + use<'a> {
         let has = |kind| collections.iter().any(|row| row.kind() == kind);
-        let (young, old) = (has(CollectionKind::Young), has(CollectionKind::Old));
+        let (young, old) = (has(CollectionKind::Young), is_marked || has(CollectionKind::Old));
         self.paths.iter().filter_map(move |((id, _), since)| {
             let thread = self.threads.get(id)?;
             let if_so = |counts: bool, bytes: u64| if counts { bytes } else { 0 };
@@ -331,6 +337,24 @@ mod tests {
         let ended = collection("ZGC Cycles", -1_200, Some(1_700));
         assert_eq!(fixture.window([20, 0], &[ended]), [[0, 30, 0], [0, 30, 0]]);
         assert_eq!(fixture.window([0, 0], &[under_way]), [[0, 10, 0]]);
+    }
+
+    #[test]
+    fn where_threads_mark_what_was_allocated_since_the_last_collection_of_the_whole_heap_counts() {
+        let mut fixture = Fixture::new();
+        let marker = ThreadRow { tid: Tid(71), name: "G1 Conc#0".into(), category: Category::Gc, ..thread() };
+        fixture.window([10, 30], &[]);
+        let take = |fixture: &mut Fixture, collections: &[CollectionRow]| -> Vec<[u64; 3]> {
+            let rows = [allocated(0, fixture.branches[0], 5)];
+            let rows = fixture.take(&[thread(), marker.clone()], &rows, collections);
+            rows.iter().map(|row| [row.since_young_bytes, row.since_old_bytes, row.window_bytes]).collect()
+        };
+        let mut rows = take(&mut fixture, &[]);
+        rows.sort_unstable();
+        assert_eq!(rows, [[0, 15, 0], [0, 30, 0]]);
+        let mut rows = take(&mut fixture, &[collection("G1 Young Generation", 0, Some(WINDOW_NS))]);
+        rows.sort_unstable();
+        assert_eq!(rows, [[20, 20, 0], [30, 30, 0]]);
     }
 
     #[test]

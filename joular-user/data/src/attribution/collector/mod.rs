@@ -5,17 +5,21 @@
 //!
 //! - a collection of the young generation: what was allocated since the last collection;
 //! - a collection of everything (a full one, or a cycle of a concurrent collector): since the last one of those;
+//! - none of the whole heap, but threads mark it: the same;
 //! - none, as where a collector works beside the program: what was allocated in the window.
 //!
 //! What survives makes a collector work more than what does not. Where collections show what has survived of sampled objects
 //! ([`Fate`](crate::events::Fate)), a second division is by that. Where they do not, it is the same as the first.
 //!
-//! A window with several collections has its energy divided among them first, by how long each took of the window. The
-//! bytes that count are part of a window's work ([`ledger`]), and are kept in data sets. So the division ([`divide`]) can
-//! be made again.
+//! A collector's threads do different work, and their names tell it ([`threads`]): what threads used that mark, or that
+//! collect one generation, is for collections of that kind; what refinement used is for no allocation, and stays with the
+//! collector; the rest is divided among the window's collections, by how long each took of it. The bytes that count are
+//! part of a window's work ([`ledger`]), and are kept in data sets, and so are threads. So the division ([`divide`]) can be
+//! made again.
 
 mod divide;
 mod ledger;
+mod threads;
 
 use super::{
     paths::Paths,
@@ -31,6 +35,7 @@ use crate::{
     stacks::BranchIndex,
 };
 
+pub use self::threads::GcThread;
 pub(super) use self::{divide::charge, ledger::Ledgers};
 
 /// What a collection collects.
@@ -104,6 +109,11 @@ impl CollectionRow {
         CollectionKind::of(self.collector.raw())
     }
 
+    /// Whether its time is that of threads that work beside the program, and not a pause.
+    fn is_cycle(&self) -> bool {
+        self.collector.raw().ends_with(" Cycles")
+    }
+
     /// When it ended, since the window's start; `None`: it did not.
     fn end_ns(&self) -> Option<u64> {
         let end_ns = i128::from(self.since_start_ns) + i128::from(self.duration_ns?);
@@ -131,13 +141,13 @@ pub struct ChargeRow {
     /// Bytes that it allocated: since the last collection, in this window included; 0 unless there is a collection of the
     /// young generation in the window.
     pub since_young_bytes: u64,
-    /// The same since the last collection of everything; 0 unless there is one in the window.
+    /// The same since the last collection of everything; 0 unless there is one in the window, or threads marked.
     pub since_old_bytes: u64,
-    /// In the window; 0 if there is a collection in it.
+    /// In the window; 0 if there is a collection in it, or threads marked.
     pub window_bytes: u64,
     /// About how much of what it allocated survived its first young collection: in this window.
     pub young_survived_bytes: u64,
-    /// The same since the last collection of everything; 0 unless there is one in the window.
+    /// The same since the last collection of everything; 0 where `since_old_bytes` is.
     pub old_survived_bytes: u64,
     pub charged: MicroJoules,
     /// What it is charged if what survived counts, and not what was allocated.

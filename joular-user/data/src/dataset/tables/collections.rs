@@ -40,7 +40,7 @@ pub(crate) const AFTER_BYTES: Column<kind::Int> =
 pub(crate) const ENERGY_UJ: Column<kind::Int> = Column::quantity(
     "energy_uj",
     "attribution",
-    "its part of jvms.gc_uj: collections share that by how long each took of the window",
+    "its part of jvms.gc_uj, by how long it took of the window; what G1 used to mark and refine is no collection's",
 )
 .unit("µJ");
 pub(crate) const AGE: Column<kind::Int> =
@@ -56,12 +56,15 @@ pub(crate) const SINCE_YOUNG_BYTES: Column<kind::Int> = Column::quantity(
 pub(crate) const SINCE_OLD_BYTES: Column<kind::Int> = Column::quantity(
     "since_old_bytes",
     "attribution",
-    "allocated since the last collection of the whole heap, if there is such a one in the window; else 0",
+    "allocated since the last collection of the whole heap, if there is such a one in the window, or threads marked; else 0",
 )
 .unit("bytes");
-pub(crate) const WINDOW_BYTES: Column<kind::Int> =
-    Column::quantity("window_bytes", "attribution", "allocated in the window, if there is no collection in it; else 0")
-        .unit("bytes");
+pub(crate) const WINDOW_BYTES: Column<kind::Int> = Column::quantity(
+    "window_bytes",
+    "attribution",
+    "allocated in the window, if nothing was collected or marked; else 0",
+)
+.unit("bytes");
 pub(crate) const YOUNG_SURVIVED_BYTES: Column<kind::Int> = Column::quantity(
     "young_survived_bytes",
     "JVM",
@@ -71,7 +74,7 @@ pub(crate) const YOUNG_SURVIVED_BYTES: Column<kind::Int> = Column::quantity(
 pub(crate) const OLD_SURVIVED_BYTES: Column<kind::Int> = Column::quantity(
     "old_survived_bytes",
     "JVM",
-    "the same since the last collection of the whole heap, if there is such a one in the window; else 0",
+    "the same since the last collection of the whole heap, where since_old_bytes counts; else 0",
 )
 .unit("bytes");
 pub(crate) const GC_CHARGED_BY_SURVIVAL_UJ: Column<kind::Int> = Column::quantity(
@@ -199,8 +202,8 @@ impl OfProcess for GcCharges {
 impl Table for GcCharges {
     const NAME: &'static str = "gc_charges";
     const ROW: &'static str = "a call path of a thread that is charged for its collector in a window, with --alloc; the path \
-                               allocated, and need not have run in the window; the rows of a JVM sum to jvms.gc_uj, unless \
-                               nothing was seen to be allocated";
+                               allocated, and need not have run in the window; the rows of a JVM sum to jvms.gc_uj less \
+                               what G1 used to refine, unless nothing was seen to be allocated";
     const BY_POLICY: bool = true;
     type Row<'a> = ChargeRecord<'a>;
 
