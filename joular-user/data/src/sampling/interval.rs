@@ -43,6 +43,18 @@ impl Interval {
         self.low == self.high
     }
 
+    /// Of the sum of two energies that samples divide independently, each with its interval. The squares of the distances
+    /// from an energy to an end of its interval add up, as variances do (Zou and Donner, *Construction of confidence limits
+    /// about effect measures: A general approach*, 2008). So ends that are not equally far away stay so.
+    pub fn of_sum(a: (MicroJoules, Self), b: (MicroJoules, Self)) -> Self {
+        let [(a, of_a), (b, of_b)] = [a, b];
+        let energy = a.saturating_add(b);
+        let end = |a: u64, b: u64| micro_joules(real(a).hypot(real(b)));
+        let below = end(a.0.saturating_sub(of_a.low.0), b.0.saturating_sub(of_b.low.0));
+        let above = end(of_a.high.0.saturating_sub(a.0), of_b.high.0.saturating_sub(b.0));
+        Self { low: MicroJoules(energy.0.saturating_sub(below.0)), high: energy.saturating_add(above) }
+    }
+
     /// Both ends in joules, for people.
     pub fn joules(&self) -> (f64, f64) {
         (self.low.joules(), self.high.joules())

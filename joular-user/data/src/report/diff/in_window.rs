@@ -2,8 +2,18 @@
 
 use crate::{
     model::units::UnixMicros,
-    report::profile::{AmountRow, EnergyRow, PathIndex, ThreadIndex},
+    report::profile::{AmountRow, Catalog, ChargeBy, EnergyRow, PathIndex, ProcessIndex, ThreadIndex},
 };
+
+/// Of what samples of one kind show the parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Pool {
+    Thread(ThreadIndex),
+    /// What a thread is charged for a collector.
+    Charges(ThreadIndex),
+    /// The same of a process, where objects show that of all its threads together.
+    ChargesOfProcess(ProcessIndex),
+}
 
 /// What a thread has of the measure on a call path in a window.
 #[derive(Clone, Copy, Debug)]
@@ -20,18 +30,25 @@ pub(super) struct InWindow {
     pub(super) inferred: u64,
     /// What it adds to Σ amount² / samples: see [`crate::sampling`].
     pub(super) squares: f64,
+    pub(super) pool: Pool,
 }
 
 impl InWindow {
-    pub(super) fn of_energy(row: &EnergyRow) -> Self {
+    pub(super) fn of_energy(row: &EnergyRow, charge_gc: Option<ChargeBy>, catalog: &Catalog) -> Self {
         let EnergyRow { run, window_start, thread, path, energy, samples, .. } = *row;
-        let inferred = row.amounts().inferred.0;
-        Self { run, window_start, thread, path, amount: energy.0, samples, inferred, squares: row.squares() }
+        let pool = match row.charged() {
+            None => Pool::Thread(thread),
+            Some(_) if charge_gc == Some(ChargeBy::Survived) => Pool::ChargesOfProcess(catalog.thread(thread).process),
+            Some(_) => Pool::Charges(thread),
+        };
+        let (inferred, squares) = (row.amounts().inferred.0, row.squares());
+        Self { run, window_start, thread, path, amount: energy.0, samples, inferred, squares, pool }
     }
 
     pub(super) fn of_amount(row: &AmountRow<'_>) -> Self {
         let AmountRow { run, window_start, thread, path, part, .. } = *row;
         let (samples, squares) = (part.sampled.samples, part.sampled.squares);
-        Self { run, window_start, thread, path, amount: part.amount, samples, inferred: 0, squares }
+        let pool = Pool::Thread(thread);
+        Self { run, window_start, thread, path, amount: part.amount, samples, inferred: 0, squares, pool }
     }
 }

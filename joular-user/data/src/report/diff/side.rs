@@ -10,7 +10,7 @@ use super::{
     Choices, DiffError, Per, Work,
     estimate::{MIN_RUNS, Replicates},
     identity::{CompareBy, Key, Keys},
-    in_window::InWindow,
+    in_window::{InWindow, Pool},
     phases::Phases,
 };
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
     },
     report::{
         measure::Measure,
-        profile::{AmountRow, App, Catalog, DataSet, EnergyRow, Filter, Overview, Run, ThreadIndex, Watch, WindowSpan},
+        profile::{AmountRow, App, Catalog, ChargeBy, DataSet, EnergyRow, Filter, Overview, Run, Watch, WindowSpan},
     },
     text::escape,
 };
@@ -112,15 +112,15 @@ impl Side {
             is_baseline: false,
             has_measure: choices.measure == Measure::Energy || measured.has(choices.measure),
         };
-        sums.total.finish(&sums.threads);
+        sums.total.finish(&sums.pools);
         side.total = sums.total.spent;
-        for (name, (mut sum, threads)) in sums.phases.into_names().into_iter().zip(sums.of_phases) {
-            sum.finish(&threads);
+        for (name, (mut sum, pools)) in sums.phases.into_names().into_iter().zip(sums.of_phases) {
+            sum.finish(&pools);
             side.phases.insert(name, sum.spent);
         }
         let least = if choices.by.is_sampled() { side.one_sample().powi(2) } else { 0.0 };
         for (key, mut sum) in sums.keys.into_keys().into_iter().zip(sums.rows) {
-            sum.finish(&sums.threads);
+            sum.finish(&sums.pools);
             sum.spent.sampling = sum.spent.sampling.max(least);
             side.rows.insert(key, sum.spent);
         }
@@ -229,8 +229,8 @@ impl Side {
 #[derive(Clone, Debug, Default)]
 struct Sum {
     spent: Spent,
-    /// Energy and Σ energy² / samples, by thread.
-    of_threads: HashMap<ThreadIndex, (u64, f64)>,
+    /// Energy and Σ energy² / samples, by what samples divide.
+    of_pools: HashMap<Pool, (u64, f64)>,
 }
 
 impl Sum {
@@ -243,36 +243,37 @@ impl Sum {
             Some((last, energy)) if *last == window => *energy = energy.saturating_add(amount),
             _ => spent.by_window.push((window, amount)),
         }
-        let (energy, squares) = self.of_threads.entry(row.thread).or_default();
+        let (energy, squares) = self.of_pools.entry(row.pool).or_default();
         *energy = energy.saturating_add(row.amount);
         *squares += row.squares;
     }
 
-    /// A row with the share p of a thread's energy has the variance (1 − p) · Σ energy² / samples.
+    /// A row with the share p of a pool's energy has the variance (1 − p) · Σ energy² / samples.
     #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
-    fn finish(&mut self, threads: &Threads) {
-        let variance = |(thread, (energy, squares)): (&ThreadIndex, &(u64, f64))| {
-            let whole = threads.get(thread).copied().unwrap_or_default().max(1);
+    fn finish(&mut self, pools: &Pools) {
+        let variance = |(pool, (energy, squares)): (&Pool, &(u64, f64))| {
+            let whole = pools.get(pool).copied().unwrap_or_default().max(1);
             (1.0 - *energy as f64 / whole as f64).max(0.0) * squares
         };
-        self.spent.sampling = self.of_threads.iter().map(variance).sum();
+        self.spent.sampling = self.of_pools.iter().map(variance).sum();
     }
 }
 
-/// Energy by thread, µJ.
-type Threads = HashMap<ThreadIndex, u64>;
+/// What samples divide, µJ.
+type Pools = HashMap<Pool, u64>;
 
 /// The rows of a data set, as they come.
 struct SideSums {
     measure: Measure,
+    charge_gc: Option<ChargeBy>,
     keys: Keys,
     rows: Vec<Sum>,
     total: Sum,
-    /// Energy of threads, without the filter of methods.
-    threads: Threads,
+    /// Without the filter of methods.
+    pools: Pools,
     phases: Phases,
-    /// Energy of a phase, and of threads in it without the filter of methods.
-    of_phases: Vec<(Sum, Threads)>,
+    /// Energy of a phase, and that of pools in it without the filter of methods.
+    of_phases: Vec<(Sum, Pools)>,
     windows: Vec<WindowSpan>,
     /// CPU time of each window.
     cpu: Vec<u64>,
@@ -292,7 +293,7 @@ impl Watch for SideSums {
             *cpu = cpu.saturating_add(row.cpu_ns);
         }
         if self.measure == Measure::Energy {
-            self.take(catalog, &InWindow::of_energy(row));
+            self.take(catalog, &InWindow::of_energy(row, self.charge_gc, catalog));
         }
     }
 
@@ -310,10 +311,11 @@ impl SideSums {
         let of_app = app.map(|app| Catalog { paths: paths.of_app(app), ..Catalog::default() });
         Self {
             measure: choices.measure,
+            charge_gc: filter.charge_gc,
             keys: Keys::new(choices.by, choices.view),
             rows: Vec::new(),
             total: Sum::default(),
-            threads: HashMap::new(),
+            pools: HashMap::new(),
             of_phases: vec![Default::default(); phases.len()],
             phases,
             cpu: vec![0; windows.len()],
@@ -328,11 +330,11 @@ impl SideSums {
         // A scan has rows of whole windows only.
         let Some(window) = self.places.get(&(row.run, row.window_start)).copied() else { return };
         let is_allowed = self.is_allowed.get(row.path.index()).copied().unwrap_or_default();
-        let whole = self.threads.entry(row.thread).or_default();
+        let whole = self.pools.entry(row.pool).or_default();
         *whole = whole.saturating_add(row.amount);
         for phase in self.phases.of_window(window) {
-            let Some((sum, threads)) = self.of_phases.get_mut(*phase) else { continue };
-            let whole = threads.entry(row.thread).or_default();
+            let Some((sum, pools)) = self.of_phases.get_mut(*phase) else { continue };
+            let whole = pools.entry(row.pool).or_default();
             *whole = whole.saturating_add(row.amount);
             if is_allowed {
                 sum.add(row, window);

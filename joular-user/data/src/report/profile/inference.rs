@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 
 use super::{
     PathIndex, Paths, ThreadIndex,
-    row::{EnergyRow, Inferred},
+    row::{DividedBy, EnergyRow, Inferred},
 };
 use crate::{
     attribution::inference::{Nearest, Share, Unsampled},
@@ -196,7 +196,7 @@ fn giving(
             samples: 0,
             inferred: None,
             pooled: None,
-            is_by_bytes: false,
+            divided_by: DividedBy::CpuTime,
         };
         if shares.is_empty() {
             sink.left(&whole);

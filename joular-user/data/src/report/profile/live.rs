@@ -10,7 +10,7 @@ use super::{
     ThreadPath,
     host_times::RunTime,
     measured::{Part, counted, source, sums as measured},
-    row::EnergyRow,
+    row::{DividedBy, EnergyRow},
     sums::EnergySums,
 };
 use crate::{
@@ -26,6 +26,7 @@ use crate::{
         measure::Measure,
         units::{MicroJoules, Pid, UnixMicros},
     },
+    sampling::Sampled,
     stacks::{BranchIndex, FrameId, StackTable},
 };
 
@@ -195,7 +196,7 @@ impl Since {
                 samples: row.samples,
                 inferred: None,
                 pooled: None,
-                is_by_bytes: false,
+                divided_by: DividedBy::CpuTime,
             });
         }
         for of_thread in &counts.rows {
@@ -242,7 +243,8 @@ fn entry(thread: ThreadIndex, path: PathIndex, row: &BranchRow) -> ThreadPath {
     let BranchRow { energy, cpu_ns, samples, .. } = *row;
     let squares = if samples > 0 { (row.by_samples().0 as f64).powi(2) / samples as f64 } else { 0.0 };
     let by_bytes = row.by_bytes;
-    ThreadPath { thread, path, energy, cpu_ns, samples, inferred: MicroJoules(0), squares, by_bytes }
+    let (inferred, charged) = (MicroJoules(0), Sampled::default());
+    ThreadPath { thread, path, energy, cpu_ns, samples, inferred, squares, by_bytes, charged }
 }
 
 fn wall_time(boot: Boot, since_boot_ns: u64) -> UnixMicros {

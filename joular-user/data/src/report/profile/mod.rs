@@ -15,6 +15,7 @@
 //! stand for more energy, and does not make more samples.
 
 pub mod catalog;
+mod charged;
 mod charges;
 pub mod collected;
 mod facts;
@@ -45,6 +46,7 @@ pub use self::{
     catalog::{
         App, Catalog, FrameIndex, OUTSIDE_APP, PathIndex, Paths, Process, ProcessIndex, Run, Thread, ThreadIndex,
     },
+    charged::{Charged, Division},
     collected::{Collected, CollectionKey, SeenCollection},
     filter::{ChargeBy, Filter, FilterError, Moment},
     host_times::RunTime,
@@ -56,7 +58,7 @@ pub use self::{
     overview::{Amounts, JvmEnergy, Overview, QualityKey},
     places::{PlaceRow, ThreadIdentity},
     reader::DataSet,
-    row::{EnergyRow, Inferred, Pooled},
+    row::{DividedBy, EnergyRow, Inferred, Pooled},
     windows::WindowSpan,
 };
 use crate::{
@@ -79,6 +81,8 @@ pub struct ThreadPath {
     pub squares: f64,
     /// Part of `energy` that goes by bytes that were moved or allocated: samples have no part in it.
     pub by_bytes: MicroJoules,
+    /// Part of `energy` that it is charged for a collector, which samples of objects divide: see [`Filter::charge_gc`].
+    pub charged: Sampled,
 }
 
 /// A selection of a data set, summed by thread and call path.
@@ -91,6 +95,8 @@ pub struct Profile {
     pub threads: Vec<Amounts>,
     /// What samples divide of the same threads.
     pub sampled: Vec<Sampled>,
+    /// What they are charged for collectors, and by what.
+    pub charges: Option<Charged>,
     pub overview: Overview,
     /// Bytes and counts.
     pub measured: Measured,
@@ -135,7 +141,7 @@ impl Profile {
         watch: &mut impl Watch,
     ) -> Result<Self> {
         let measured = data.measured(filter, &summed, watch)?;
-        (overview.left_out, overview.gc_charged) = (data.left_out, data.gc_charged);
+        (overview.left_out, overview.gc_charged, overview.gc_kept) = (data.left_out, data.gc_charged, data.gc_kept);
         Ok(Self { measured, ..Self::of_entries(data.catalog, summed.entries, overview, filter, app) })
     }
 
@@ -155,12 +161,13 @@ impl Profile {
             threads[entry.thread.index()].plus(&entry.amounts());
             sampled[entry.thread.index()].plus(&entry.sampled());
         }
+        let charges = filter.charge_gc.map(|by| Charged::of(by, &catalog, &entries));
         entries.retain(|entry| allowed[entry.path.index()]);
         overview.inferred = entries.iter().map(|entry| entry.inferred).sum();
         if let Some(app) = app {
             catalog.paths = catalog.paths.of_app(app);
         }
-        Self { catalog, entries, threads, sampled, overview, ..Self::default() }
+        Self { catalog, entries, threads, sampled, charges, overview, ..Self::default() }
     }
 
     /// Energy of all entries.
@@ -177,8 +184,8 @@ impl ThreadPath {
 
     /// What of it samples divide, of its window or of others. The rest is exact.
     pub fn sampled(&self) -> Sampled {
-        let Self { energy, samples, squares, by_bytes, .. } = *self;
-        let energy = MicroJoules(energy.0.saturating_sub(by_bytes.0));
+        let Self { energy, samples, squares, by_bytes, charged, .. } = *self;
+        let energy = MicroJoules(energy.0.saturating_sub(by_bytes.0).saturating_sub(charged.energy.0));
         if self.is_sampled() { Sampled { energy, samples, squares } } else { Sampled::default() }
     }
 }

@@ -62,6 +62,8 @@ pub struct Overview {
     pub inferred: MicroJoules,
     /// Energy of collectors that stands at paths of the selection: see [`Filter::charge_gc`].
     pub gc_charged: MicroJoules,
+    /// Energy of the selection's collectors that is charged to nobody, because no allocation causes it.
+    pub gc_kept: MicroJoules,
     /// Samples of targets, whole machine.
     pub samples: u64,
     pub losses: BTreeMap<String, u64>,

@@ -18,7 +18,7 @@ use super::{
     inference,
     overview::Amounts,
     process_columns::ProcessColumns,
-    row::{EnergyRow, PooledColumns},
+    row::{DividedBy, EnergyRow, PooledColumns},
     thread_columns::ThreadColumns,
     windows::{self, RunWindows},
 };
@@ -71,6 +71,8 @@ pub struct DataSet {
     pub left_out: Amounts,
     /// Energy of collectors that [`Self::scan`] gave to paths that are charged for it.
     pub gc_charged: MicroJoules,
+    /// Energy of collectors that is charged to nobody then, because no allocation causes it.
+    pub gc_kept: MicroJoules,
 }
 
 impl DataSet {
@@ -107,6 +109,7 @@ impl DataSet {
             has_exact_names: filter.exact_names,
             left_out: Amounts::default(),
             gc_charged: MicroJoules(0),
+            gc_kept: MicroJoules(0),
         };
         for files in runs {
             let row = run_row::read(&files.row)?;
@@ -169,7 +172,7 @@ impl DataSet {
     /// If a file cannot be read or is damaged.
     pub fn scan(&mut self, filter: &Filter, mut take: impl FnMut(&Catalog, &EnergyRow)) -> Result<()> {
         let mut allowed = Allowed::default();
-        (self.left_out, self.gc_charged) = (Amounts::default(), MicroJoules(0));
+        (self.left_out, self.gc_charged, self.gc_kept) = (Amounts::default(), MicroJoules(0), MicroJoules(0));
         self.must_have_charges(filter)?;
         for run in 0..self.files.len() {
             let span = filter.span(&self.catalog.runs[run]);
@@ -183,6 +186,7 @@ impl DataSet {
             })?;
             if let Some(charges) = charges {
                 self.gc_charged = self.gc_charged.saturating_add(charges.to_selected);
+                self.gc_kept = self.gc_kept.saturating_add(charges.kept);
                 charges.finish(&self.catalog, &mut take);
             }
         }
@@ -247,7 +251,7 @@ impl DataSet {
                 samples: amounts.samples,
                 inferred: None,
                 pooled: pooled.as_ref().map(|pooled| pooled.of_row(index)).transpose()?,
-                is_by_bytes: false,
+                divided_by: DividedBy::CpuTime,
             };
             let by_bytes = MicroJoules(by_bytes.natural(index)?);
             row.apart(by_bytes).for_each(|row| take(&self.catalog, &row));

@@ -8,6 +8,7 @@ use crate::{
         tables::rollup,
     },
     model::units::{MicroJoules, UnixMicros},
+    sampling::Sampled,
 };
 
 /// A call path of a thread in a window.
@@ -26,8 +27,18 @@ pub struct EnergyRow {
     pub inferred: Option<Inferred>,
     /// Of a row of a rollup, of one that is charged for a collector, and of one that goes by bytes.
     pub pooled: Option<Pooled>,
-    /// Whether its energy goes by bytes that were moved or allocated, and samples have no part in it.
-    pub is_by_bytes: bool,
+    pub divided_by: DividedBy,
+}
+
+/// What shows which path a row's energy is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DividedBy {
+    /// Samples of CPU time.
+    CpuTime,
+    /// Bytes that were moved or allocated: samples have no part in it.
+    Bytes,
+    /// So many sampled objects. The row is charged for a collector: see [`super::Filter::charge_gc`].
+    Objects(u64),
 }
 
 /// What a row of a rollup knows of the windows and threads that it is a sum of.
@@ -57,7 +68,7 @@ pub struct Inferred {
 impl EnergyRow {
     pub const fn amounts(&self) -> Amounts {
         let inferred = if self.inferred.is_some() { self.energy } else { MicroJoules(0) };
-        let by_bytes = if self.is_by_bytes { self.energy } else { MicroJoules(0) };
+        let by_bytes = if matches!(self.divided_by, DividedBy::Bytes) { self.energy } else { MicroJoules(0) };
         let Self { energy, cpu_ns, samples, .. } = *self;
         Amounts { energy, cpu_ns, samples, inferred, by_bytes, beside: 0 }
     }
@@ -73,13 +84,19 @@ impl EnergyRow {
         }
     }
 
+    /// What sampled objects divide of it, if it is charged for a collector.
+    pub fn charged(&self) -> Option<Sampled> {
+        let DividedBy::Objects(samples) = self.divided_by else { return None };
+        Some(Sampled { energy: self.energy, samples, squares: self.squares() })
+    }
+
     /// What samples divide of a row of table `branches`, and the part of its energy that goes by bytes, which is a row
     /// for itself.
     pub(super) fn apart(self, by_bytes: MicroJoules) -> impl Iterator<Item = Self> {
         let rest = Self { energy: MicroJoules(self.energy.0.saturating_sub(by_bytes.0)), ..self };
         let is_nothing = rest.energy.0 == 0 && rest.cpu_ns == 0 && rest.samples == 0 && by_bytes.0 > 0;
-        let of_bytes =
-            Self { energy: by_bytes, cpu_ns: 0, samples: 0, pooled: Some(Pooled::COMPLETE), is_by_bytes: true, ..self };
+        let (pooled, divided_by) = (Some(Pooled::COMPLETE), DividedBy::Bytes);
+        let of_bytes = Self { energy: by_bytes, cpu_ns: 0, samples: 0, pooled, divided_by, ..self };
         (!is_nothing).then_some(rest).into_iter().chain((by_bytes.0 > 0).then_some(of_bytes))
     }
 

@@ -55,8 +55,10 @@ fn key(entry: &ThreadPath) -> u64 {
 impl ThreadPath {
     pub(super) fn of(row: &EnergyRow) -> Self {
         let Amounts { energy, cpu_ns, samples, inferred, by_bytes, .. } = row.amounts();
-        let squares = row.squares();
-        Self { thread: row.thread, path: row.path, energy, cpu_ns, samples, inferred, squares, by_bytes }
+        let charged = row.charged();
+        let squares = if charged.is_some() { 0.0 } else { row.squares() };
+        let (thread, path, charged) = (row.thread, row.path, charged.unwrap_or_default());
+        Self { thread, path, energy, cpu_ns, samples, inferred, squares, by_bytes, charged }
     }
 
     pub const fn amounts(&self) -> Amounts {
@@ -72,6 +74,7 @@ impl ThreadPath {
         self.inferred = self.inferred.saturating_add(other.inferred);
         self.squares += other.squares;
         self.by_bytes = self.by_bytes.saturating_add(other.by_bytes);
+        self.charged.plus(&other.charged);
     }
 }
 
@@ -82,7 +85,7 @@ mod tests {
     use super::*;
     use crate::{
         model::units::{MicroJoules, UnixMicros},
-        report::profile::{PathIndex, ThreadIndex},
+        report::profile::{DividedBy, PathIndex, ThreadIndex},
     };
 
     #[test]
@@ -104,7 +107,7 @@ mod tests {
                 samples,
                 inferred: None,
                 pooled: None,
-                is_by_bytes: false,
+                divided_by: DividedBy::CpuTime,
             });
             let sum = expected.entry((thread, path)).or_default();
             *sum = (sum.0 + energy, sum.1 + cpu_ns, sum.2 + samples);

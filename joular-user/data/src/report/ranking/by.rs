@@ -89,6 +89,11 @@ impl By {
         )
     }
 
+    /// Whether rows are about whole processes.
+    pub const fn is_of_processes(self) -> bool {
+        self.is_of_threads() && !matches!(self, Self::Thread | Self::ThreadPool | Self::Category)
+    }
+
     /// Whether it can be called and return, and so has activations.
     pub const fn is_called(self) -> bool {
         matches!(self, Self::Method | Self::Class | Self::Package | Self::Line)

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    model::target_text::TargetText,
+    model::{target_text::TargetText, units::MicroJoules},
     report::profile::{Amounts, Overview, Process, Profile},
     text::{escape, figures, seconds, share, time},
     totals::{
@@ -137,9 +137,15 @@ pub fn inferred(profile: &Profile) -> Option<String> {
     })
 }
 
-/// How much of the selection was moved from garbage collectors to paths that allocated; `None` if nothing.
-pub fn gc_charged(profile: &Profile) -> Option<String> {
-    let (overview, charged) = (&profile.overview, profile.overview.gc_charged);
-    let joules = figures::figure(charged.joules(), overview.label);
-    (charged.0 > 0).then(|| format!("with {joules} J of garbage collectors, at the call paths that allocated"))
+/// How much of the selection was moved from garbage collectors to paths that allocated, and what was not, because no
+/// allocation causes it. Neither is said if it is nothing.
+pub fn gc_charged(profile: &Profile) -> Vec<String> {
+    let overview = &profile.overview;
+    let joules = |energy: MicroJoules| (energy.0 > 0).then(|| figures::figure(energy.joules(), overview.label));
+    let charged = joules(overview.gc_charged)
+        .map(|joules| format!("with {joules} J of garbage collectors, at the call paths that allocated"));
+    let kept = joules(overview.gc_kept).map(|joules| {
+        format!("G1's threads that refine keep {joules} J: writes of references cause that, not allocation")
+    });
+    charged.into_iter().chain(kept).collect()
 }

@@ -39,6 +39,7 @@ pub fn report(report: &Report<'_>) -> Value {
         "extent": extent(profile),
         "selection": amounts(&context::chosen(profile), ""),
         "gc_charged_uj": overview.gc_charged.0,
+        "gc_kept_uj": overview.gc_kept.0,
         "counted": selected::counted_json(profile),
         "allocated": selected::allocated_json(profile),
         "moved": selected::moved_json(profile),

@@ -6,7 +6,7 @@ use crate::{
     model::units::MicroJoules,
     report::{
         measure::Measure,
-        profile::{Fact, Profile},
+        profile::{Division, Fact, Profile},
     },
     sampling::{Group as SampledGroup, Interval, Sampled, Threads},
 };
@@ -17,7 +17,7 @@ pub struct Figure {
     pub amount: u64,
     pub low: u64,
     pub high: u64,
-    /// Samples that divide it.
+    /// Samples that divide it; of energy, those of CPU time.
     pub samples: u64,
 }
 
@@ -28,6 +28,14 @@ impl Figure {
 
     pub const fn interval(&self) -> Interval {
         Interval { low: MicroJoules(self.low), high: MicroJoules(self.high) }
+    }
+
+    /// Adds what samples of another kind divide.
+    fn plus(&mut self, other: &Self) {
+        let of = |figure: &Self| (MicroJoules(figure.amount), figure.interval());
+        let interval = Interval::of_sum(of(self), of(other));
+        self.amount = self.amount.saturating_add(other.amount);
+        (self.low, self.high) = (interval.low.0, interval.high.0);
     }
 }
 
@@ -80,18 +88,32 @@ pub(in crate::report) fn amounts(profile: &Profile, measure: Measure, slots: &Sl
 
 /// What each slot has of a measure. What threads have is exact, unless `is_partial`: paths were selected by their methods.
 pub(in crate::report) fn cells(profile: &Profile, measure: Measure, slots: &Slots<'_>, is_partial: bool) -> Vec<Cell> {
-    let is_exact = slots.groups.by.is_of_threads() && !is_partial;
-    let wholes = if is_exact { Vec::new() } else { profile.sampled_threads(measure) };
+    let mut divisions = profile.divisions(measure).into_iter().map(|division| divided(division, slots, is_partial));
+    let mut cells = divisions.next().unwrap_or_default();
+    for others in divisions {
+        for (cell, other) in cells.iter_mut().zip(others) {
+            cell.own.plus(&other.own);
+            cell.total.plus(&other.total);
+        }
+    }
+    cells
+}
+
+fn divided(division: Division<'_>, slots: &Slots<'_>, is_partial: bool) -> Vec<Cell> {
+    let by = slots.groups.by;
+    let by_pool = if division.by_process { by.is_of_processes() } else { by.is_of_threads() };
+    let is_exact = by_pool && !is_partial;
+    let wholes = if is_exact { &[] } else { &*division.wholes };
     let mut sums = vec![[Sum::default(); 2]; slots.count];
     let mut seen = vec![[SampledGroup::default(); 2]; slots.count];
-    each_thread(profile, measure, slots, |thread, slot, part| {
-        let whole = wholes.get(thread).copied().unwrap_or_default();
+    each_pool(division.facts, slots, |pool, slot, part| {
+        let whole = wholes.get(pool).copied().unwrap_or_default();
         for which in [0, 1] {
             sums[slot][which].plus(&part[which]);
             seen[slot][which].see(&whole, &part[which].sampled);
         }
     });
-    let threads = threads_of(&wholes, slots);
+    let threads = threads_of(wholes, slots, by_pool && !division.by_process);
     let cell = |slot: usize| {
         let threads = if is_exact { None } else { threads.get(slot).or(threads.first()) };
         let figure = |which: usize| sums[slot][which].figure(&seen[slot][which], threads);
@@ -100,12 +122,16 @@ pub(in crate::report) fn cells(profile: &Profile, measure: Measure, slots: &Slot
     (0..slots.count).map(cell).collect()
 }
 
-/// Calls `take` with what each slot has of each thread, own and total.
-fn each_thread(profile: &Profile, measure: Measure, slots: &Slots<'_>, mut take: impl FnMut(usize, usize, &[Sum; 2])) {
+/// Calls `take` with what each slot has of each pool, own and total.
+fn each_pool(
+    facts: impl Iterator<Item = (usize, Fact)>,
+    slots: &Slots<'_>,
+    mut take: impl FnMut(usize, usize, &[Sum; 2]),
+) {
     let mut parts = vec![[Sum::default(); 2]; slots.count];
     let (mut is_touched, mut touched) = (vec![false; slots.count], Vec::new());
-    let mut facts = profile.facts(measure).peekable();
-    while let Some(fact) = facts.next() {
+    let mut facts = facts.peekable();
+    while let Some((pool, fact)) = facts.next() {
         for slot in slots.all(&fact) {
             if !std::mem::replace(&mut is_touched[slot], true) {
                 touched.push(slot);
@@ -115,18 +141,17 @@ fn each_thread(profile: &Profile, measure: Measure, slots: &Slots<'_>, mut take:
         if let Some(slot) = slots.own(&fact) {
             parts[slot][0].add(&fact);
         }
-        if facts.peek().is_none_or(|next| next.thread != fact.thread) {
+        if facts.peek().is_none_or(|(next, _)| *next != pool) {
             for slot in touched.drain(..) {
                 is_touched[slot] = false;
-                take(fact.thread.index(), slot, &std::mem::take(&mut parts[slot]));
+                take(pool, slot, &std::mem::take(&mut parts[slot]));
             }
         }
     }
 }
 
-/// Threads that a slot could have something of: its own, for each slot, if rows are about threads; else all, once.
-fn threads_of(wholes: &[Sampled], slots: &Slots<'_>) -> Vec<Threads> {
-    let by_slot = slots.groups.by.is_of_threads();
+/// Pools that a slot could have something of: its own threads, for each slot, `if by_slot`; else all, once.
+fn threads_of(wholes: &[Sampled], slots: &Slots<'_>, by_slot: bool) -> Vec<Threads> {
     let mut threads = vec![Threads::default(); if by_slot { slots.count } else { 1 }];
     for (thread, whole) in wholes.iter().enumerate() {
         let slot = if by_slot { slots.of_thread(thread) } else { Some(0) };

@@ -9,6 +9,7 @@ use crate::{
         units::{MicroJoules, Pid, Tid, UnixMicros},
     },
     report::profile::{Catalog, PathIndex, Process, ProcessIndex, Profile, Run, Thread, ThreadIndex, ThreadPath},
+    sampling::Sampled,
 };
 
 /// A profile of threads `a` and `b` of processes 1 and 2, with these branches: thread, methods, energy.
@@ -44,6 +45,7 @@ fn profile(branches: &[(u32, &str, u64)]) -> Profile {
             inferred: MicroJoules(0),
             squares: 0.0,
             by_bytes: MicroJoules(0),
+            charged: Sampled::default(),
         });
     }
     Profile { catalog, entries, ..Profile::default() }
@@ -75,6 +77,7 @@ fn of_kinds(branches: &[(&str, u64)], kinds: Kinds) -> CallTree {
             inferred: MicroJoules(0),
             squares: 0.0,
             by_bytes: MicroJoules(0),
+            charged: Sampled::default(),
         });
     }
     let mut all = Branches::new(Shape { kinds, ..Shape::default() }, Measure::Energy);
@@ -131,6 +134,7 @@ fn frames_of_which_only_the_file_is_known_are_one_in_a_row() {
         inferred: MicroJoules(0),
         squares: 0.0,
         by_bytes: MicroJoules(0),
+        charged: Sampled::default(),
     });
     let mut all = Branches::new(Shape::default(), Measure::Energy);
     all.add(&profile);

@@ -15,6 +15,7 @@ use crate::{
         read::{
             columns::{Columns, Names, Numbers},
             decode_ahead,
+            span::Span,
         },
         tables::{Allocations, Amounts, Io, allocations, amounts, counters, io, shared, work},
     },
@@ -52,33 +53,53 @@ pub(super) fn each<S: Source>(
     is_allowed: &[bool],
     take: &mut impl FnMut(&Catalog, &AmountRow<'_>),
 ) -> Result<()> {
-    let mut allowed = Allowed::default();
     for run in 0..data.catalog.runs.len() {
         let span = filter.span(&data.catalog.runs[run]);
-        decode_ahead::batches(&data.files::<S>(run), &span, |columns| {
-            let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
-            let (stacks, of) = (columns.ints(work::STACK_ID)?, S::of(columns)?);
-            let mut threads = ThreadColumns::of(columns)?;
-            for row in 0..columns.rows() {
-                let window_start = UnixMicros(starts.get(row)?);
-                if !S::is_of_thread(&of, row)? || !span.allows(window_start) || !data.is_whole(run, window_start) {
-                    continue;
-                }
-                let thread = threads.thread(data, run, row)?;
-                if !allowed.thread(&data.catalog, filter, thread) {
-                    continue;
-                }
-                let (path, window_ns) = (data.path_of(stacks.get(row)?, columns)?, lengths.natural(row)?);
-                let is_path_allowed = is_allowed.get(path.index()).copied().unwrap_or(false);
-                S::parts(&of, row, |part| {
-                    let row = AmountRow { run, window_start, window_ns, thread, path, is_path_allowed, part };
-                    take(&data.catalog, &row);
-                })?;
-            }
-            Ok(())
-        })?;
+        each_of_run::<S>(data, (run, &span), filter, is_allowed, take)?;
     }
     Ok(())
+}
+
+/// Calls `take` with what threads allocated in a run's windows of `span`.
+pub(in crate::report::profile) fn allocations(
+    data: &mut DataSet,
+    at: (usize, &Span),
+    filter: &Filter,
+    take: &mut impl FnMut(&Catalog, &AmountRow<'_>),
+) -> Result<()> {
+    each_of_run::<Allocations>(data, at, filter, &[], take)
+}
+
+fn each_of_run<S: Source>(
+    data: &mut DataSet,
+    (run, span): (usize, &Span),
+    filter: &Filter,
+    is_allowed: &[bool],
+    take: &mut impl FnMut(&Catalog, &AmountRow<'_>),
+) -> Result<()> {
+    let mut allowed = Allowed::default();
+    decode_ahead::batches(&data.files::<S>(run), span, |columns| {
+        let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
+        let (stacks, of) = (columns.ints(work::STACK_ID)?, S::of(columns)?);
+        let mut threads = ThreadColumns::of(columns)?;
+        for row in 0..columns.rows() {
+            let window_start = UnixMicros(starts.get(row)?);
+            if !S::is_of_thread(&of, row)? || !span.allows(window_start) || !data.is_whole(run, window_start) {
+                continue;
+            }
+            let thread = threads.thread(data, run, row)?;
+            if !allowed.thread(&data.catalog, filter, thread) {
+                continue;
+            }
+            let (path, window_ns) = (data.path_of(stacks.get(row)?, columns)?, lengths.natural(row)?);
+            let is_path_allowed = is_allowed.get(path.index()).copied().unwrap_or(false);
+            S::parts(&of, row, |part| {
+                let row = AmountRow { run, window_start, window_ns, thread, path, is_path_allowed, part };
+                take(&data.catalog, &row);
+            })?;
+        }
+        Ok(())
+    })
 }
 
 /// Columns of table `allocations`.

@@ -70,6 +70,7 @@ fn add(profile: &mut Profile, thread: u32, path: PathIndex, energy: u64, samples
         inferred: MicroJoules(0),
         squares,
         by_bytes: MicroJoules(0),
+        charged: Sampled::default(),
     };
     profile.entries.push(entry);
     profile.entries.sort_by_key(|entry| (entry.thread, entry.path));
@@ -350,7 +351,7 @@ fn calls_are_counted_as_windows_show_them() {
             samples: 1,
             inferred: None,
             pooled: None,
-            is_by_bytes: false,
+            divided_by: crate::report::profile::DividedBy::CpuTime,
         };
         calls.see(&profile.catalog, &row);
     }
