@@ -5,7 +5,7 @@
 //! energy, what runs of one value vary by, and `(ρ · the model's energy)²` with an unknown `ρ`: what runs of a value share,
 //! and what the class is off by. Coefficients and `ρ` are found in turns until they stay ([`solve`]).
 //!
-//! **Choice.** The criterion is Akaike's with the correction for few points, AICc (Hurvich and Tsai,
+//! **Choice.** The criterion is Akaike's with the correction for few runs, AICc (Hurvich and Tsai,
 //! 1989): how likely the means are, less the number of fitted coefficients. Leaving one value out would be the
 //! other way. But of a dozen values the largest decides about the class; leaving it out asks for an
 //! extrapolation, and the result depends on that one value. AICc also gives odds: `exp(Δ/2)` to one.

@@ -46,7 +46,9 @@ pub(super) fn fit(class: Class, runs: &Runs, largest: f64) -> Option<Fit> {
         energies.iter().map(at).collect()
     };
     let (of_means, of_runs) = (model(means), model(&runs.each));
-    let correction = 2.0 * fitted + 2.0 * fitted * (fitted + 1.0) / (count - fitted - 1.0);
+    // Runs of one value tell the noise, too. Few means alone would hide all growth but the plainest.
+    let told = runs.freedom.map_or(count, |freedom| count + freedom);
+    let correction = 2.0 * fitted + 2.0 * fitted * (fitted + 1.0) / (told - fitted - 1.0);
     // A maximum of likelihood takes the noise for less than it is.
     let solved = Solved { noise: noise_of(means, &of_means, freedom), ..solved };
     let t = student::quantile(LEVEL, freedom);

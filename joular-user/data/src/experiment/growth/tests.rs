@@ -174,3 +174,22 @@ fn a_faster_growth_that_needs_little_more_is_not_worse() {
     assert_eq!((slight.verdict, slight.is_faster, slight.is_worse()), (ClassVerdict::Changed, true, false));
     assert!(compare(&line, &growth(|n| 1.0 + 1.3e-11 * n * n)).is_worse());
 }
+
+/// A method that few samples hit where n is small, in five values of two runs, as it was recorded.
+#[test]
+fn a_method_that_grows_is_not_constant_although_there_are_five_values() {
+    let runs = [
+        (2e3, [0.0, 0.0], 1.0),
+        (4e3, [0.135, 0.0], 21.5),
+        (8e3, [0.331, 0.3], 100.0),
+        (16e3, [0.631, 0.506], 180.0),
+        (32e3, [1.106, 1.147], 357.0),
+    ];
+    let points = runs.into_iter().flat_map(|(value, joules, samples)| {
+        joules.map(|joules| Point { value, joules, variance: samples * 0.003_15_f64.powi(2) })
+    });
+    let growth = Growth::of(&points.collect::<Vec<_>>()).unwrap();
+    assert!(growth.has_class && growth.class != Class::Constant, "{}", growth.described());
+    let mut classes = std::iter::once(growth.class).chain(growth.alternatives.iter().copied());
+    assert!(classes.any(|class| class == Class::Linear), "{}", growth.described());
+}
