@@ -57,7 +57,7 @@ impl<'a> Weighing<'a> {
             DividedBy::CpuWeightsByCoreType(types) => (by_policy, &types[..]),
             _ => (by_policy, &[][..]),
         };
-        let has_factors = matches!(divided_by, DividedBy::CpuWeights | DividedBy::CpuWeightsByCoreType(_));
+        let has_factors = divided_by.is_by_cpu_weights();
         let rates = vec![MeanRate::default(); types.len() + 1];
         let mut weighing = Self { smt_permille, unit, costs, types, has_factors, rates };
         for claimed in slices {

@@ -135,7 +135,9 @@ impl Rewriting<'_> {
             let mut row = run_row::read(&files.row)?;
             let Some(mut policy) = policy_of(&row.info)? else { continue };
             if let Some(factors) = self.factors {
-                policy.watts_by = Some(factors.by.clone());
+                // A model of CPU time says itself what threads draw.
+                let has_weights = row.info.domains.iter().any(|domain| domain.divided_by.is_by_cpu_weights());
+                policy.watts_by = has_weights.then(|| factors.by.clone());
             }
             let is_same = policy == row.info.policy && self.factors.is_none();
             row.info = RunInfo { policy, ..row.info.redacted(self.redaction) };
@@ -178,10 +180,10 @@ impl Rewriting<'_> {
     fn weigh(&self, work: &mut WindowWork, info: &RunInfo) {
         let mut slices = std::mem::take(&mut work.slices);
         for claimed in &mut slices {
-            match self.factors {
-                Some(factors) => claimed.factor = factors.of(&info.host, work, claimed.claimant),
-                None if info.policy.watts_by.is_none() => claimed.factor = Factor::ONE,
-                None => {}
+            match (&info.policy.watts_by, self.factors) {
+                (None, _) => claimed.factor = Factor::ONE,
+                (Some(_), Some(factors)) => claimed.factor = factors.of(&info.host, work, claimed.claimant),
+                (Some(_), None) => {}
             }
         }
         work.slices = slices;

@@ -62,6 +62,11 @@ pub enum DividedBy {
 }
 
 impl DividedBy {
+    /// Whether weights of CPU time divide it, and nothing else: fitted watts count beside them.
+    pub const fn is_by_cpu_weights(&self) -> bool {
+        matches!(self, Self::CpuWeights | Self::CpuWeightsByCoreType(_))
+    }
+
     /// As in data sets.
     pub const fn name(&self) -> &'static str {
         match self {

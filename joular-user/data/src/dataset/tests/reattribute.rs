@@ -1,16 +1,19 @@
-use std::path::Path;
+use std::{collections::HashMap, path::Path};
 
 use crate::{
+    attribution::work::Factor,
     dataset::{
         DataSetError, OutputDirectory, ParquetOutput, audit,
         fixture::*,
-        reattribute::{self, Rewritten},
+        reattribute::{self, FittedFactors, Rewritten},
     },
+    events::RunInfo,
     model::{
         cores::CoreType,
         domain::DividedBy,
         policy::{IdlePolicy, Policy, PolicyChoices, WeightUnit},
     },
+    redact::{CommandLines, Redaction},
 };
 
 fn again_as(from: &Path, to: &Path, choices: &PolicyChoices) -> Result<Rewritten, DataSetError> {
@@ -70,6 +73,21 @@ fn write_hybrid(root: &Path, policy: Policy) {
         run.domains[1].divided_by = types.clone();
         run.domains[4].divided_by = DividedBy::CpuTime;
     });
+}
+
+/// Fitted watts count beside weights of CPU time, and a model has none.
+#[test]
+fn fitted_watts_change_nothing_of_a_model() {
+    let [recorded, fitted] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let directory = OutputDirectory::create(recorded.path(), None).unwrap();
+    play_run(ParquetOutput::new(directory, FLUSH_NS), Policy::default(), |run| {
+        run.domains.iter_mut().for_each(|domain| domain.divided_by = DividedBy::CpuTime);
+    });
+    let factors = FittedFactors { by: "thread".to_owned(), threads: HashMap::new(), others: Factor(500) };
+    let policy = |run: &RunInfo| Ok::<_, DataSetError>(run.policy.clone());
+    let redaction = Redaction::default().showing(CommandLines::Full);
+    reattribute::with(recorded.path(), fitted.path(), None, &redaction, Some(&factors), policy).unwrap();
+    assert!(files(recorded.path()) == files(fitted.path()));
 }
 
 #[test]

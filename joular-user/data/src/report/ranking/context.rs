@@ -94,7 +94,7 @@ pub fn source(overview: &Overview) -> String {
 }
 
 /// `, divided by fitted watts of service` where CPU time does not count alike for all.
-pub fn fitted(overview: &Overview) -> String {
+fn fitted(overview: &Overview) -> String {
     let groups: Vec<String> = overview.watts_by.iter().map(|by| escape(by)).collect();
     if groups.is_empty() { String::new() } else { format!(", divided by fitted watts of {}", groups.join(", ")) }
 }

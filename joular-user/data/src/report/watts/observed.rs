@@ -25,7 +25,7 @@ use crate::{
     },
     events::RunInfo,
     model::{
-        domain::{DividedBy, Domain, Label, Role},
+        domain::{Domain, Label, Role},
         units::{MicroJoules, Pid, Tid, UnixMicros},
     },
     report::{
@@ -103,8 +103,7 @@ pub(super) fn read(
 }
 
 fn is_measured(domain: &Domain) -> bool {
-    let is_by_cpu = matches!(domain.divided_by, DividedBy::CpuWeights | DividedBy::CpuWeightsByCoreType(_));
-    domain.label == Label::Measured && domain.role == Role::Shared && is_by_cpu
+    domain.label == Label::Measured && domain.role == Role::Shared && domain.divided_by.is_by_cpu_weights()
 }
 
 fn is_of(audit: &DomainAudit, domain: &Domain) -> bool {
