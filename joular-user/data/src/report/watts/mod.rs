@@ -2,7 +2,7 @@
 //!
 //! Energy is divided by CPU time: equal time, equal energy. That is a convention, and threads that use the processor in
 //! different ways draw different power. Windows in which they ran for different times tell how much: [`observed`] reads
-//! them, [`fit`] finds the watts, and [`render`] shows them. docs/watts.md explains the result to users.
+//! them, [`mod@fit`] finds the watts, and [`render`] shows them. docs/watts.md explains the result to users.
 
 mod fit;
 mod matrix;
