@@ -5,7 +5,10 @@
 //! within a domain that holds the whole machine, or whose extent nobody knows, is a part of that
 //! domain. Any other overlap (a model of the processor beside its counters) has no meaning.
 
-use joular_data::model::domain::{Domain, FaultCause, Reading, Role};
+use joular_data::model::{
+    domain::{Domain, FaultCause, Reading, Role},
+    units::MonotonicNs,
+};
 
 use super::EnergySource;
 
@@ -209,6 +212,15 @@ const fn domain_of(role: Role) -> Option<usize> {
     }
 }
 
+/// Exchanges the readings of domains that are used for those of the same domains among all.
+fn exchange(all: &mut [Reading], used: &[usize], readings: &mut [Reading]) {
+    for (index, reading) in used.iter().zip(readings) {
+        if let Some(other) = all.get_mut(*index) {
+            std::mem::swap(other, reading);
+        }
+    }
+}
+
 impl EnergySource for CombinedSource {
     fn name(&self) -> &str {
         &self.name
@@ -228,6 +240,25 @@ impl EnergySource for CombinedSource {
             }));
         }
         all
+    }
+
+    fn complete(&mut self, read_at: MonotonicNs, readings: &mut [Reading]) -> bool {
+        let (mut are_complete, mut rest) = (true, readings);
+        for Member { source, used } in &mut self.members {
+            let Some((theirs, others)) = rest.split_at_mut_checked(used.len()) else { return true };
+            // A source knows its own domains only, whether they are used or not.
+            let mut all = vec![Reading::Modelled; source.domains().len()];
+            exchange(&mut all, used, theirs);
+            are_complete &= source.complete(read_at, &mut all);
+            exchange(&mut all, used, theirs);
+            rest = others;
+        }
+        are_complete
+    }
+
+    fn boundary_near(&self, wanted: MonotonicNs, within_ns: u64) -> MonotonicNs {
+        let near = self.members.iter().map(|member| member.source.boundary_near(wanted, within_ns));
+        near.into_iter().find(|boundary| *boundary != wanted).unwrap_or(wanted)
     }
 }
 

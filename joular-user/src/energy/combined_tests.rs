@@ -188,3 +188,44 @@ fn sockets_that_differ_do_not_overlap() {
     let second = [shared("package", Some(1))];
     check(&[shared("package", Some(0))], &second, Take::All, Some(&second));
 }
+
+/// A source whose last domain is known when it is asked for the second time, and whose windows are someone else's.
+struct Late(Vec<Domain>, bool);
+
+impl EnergySource for Late {
+    fn name(&self) -> &str {
+        "late"
+    }
+
+    fn domains(&self) -> &[Domain] {
+        &self.0
+    }
+
+    fn read(&mut self) -> Vec<Reading> {
+        vec![Reading::CounterUj(7); self.0.len()]
+    }
+
+    fn complete(&mut self, read_at: MonotonicNs, readings: &mut [Reading]) -> bool {
+        readings[self.0.len() - 1] = Reading::CounterUj(read_at.0);
+        std::mem::replace(&mut self.1, true)
+    }
+
+    fn boundary_near(&self, wanted: MonotonicNs, within_ns: u64) -> MonotonicNs {
+        MonotonicNs(wanted.0 + within_ns)
+    }
+}
+
+#[test]
+fn readings_are_complete_when_those_of_every_source_are() {
+    let gpu: Given<'_> = ("gpu0", None, Role::Unshared, &[]);
+    let mut combined = CombinedSource::of(source(&[shared("package", Some(0))]));
+    // The package is not used a second time.
+    let late = source(&[shared("package", Some(0)), gpu]).domains().to_vec();
+    assert_eq!(combined.add(Box::new(Late(late, false)), Take::New), Ok(1));
+    assert_eq!(combined.add(source(&[("gpu1", None, Role::Unshared, &[])]), Take::New), Ok(1));
+    let mut readings = combined.read();
+    assert_eq!(readings, [0, 7, 0].map(Reading::CounterUj));
+    assert_eq!([(); 2].map(|()| combined.complete(MonotonicNs(99), &mut readings)), [false, true]);
+    assert_eq!(readings, [0, 99, 0].map(Reading::CounterUj));
+    assert_eq!(combined.boundary_near(MonotonicNs(5), 10), MonotonicNs(15));
+}

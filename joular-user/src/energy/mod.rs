@@ -27,7 +27,10 @@ pub mod watts;
 
 use std::path::PathBuf;
 
-use joular_data::model::domain::{Domain, Reading};
+use joular_data::model::{
+    domain::{Domain, Reading},
+    units::MonotonicNs,
+};
 use thiserror::Error;
 
 pub use self::{
@@ -51,6 +54,16 @@ pub trait EnergySource: Send {
     /// All meters now, one reading per domain, in that order. A meter that
     /// cannot be read is [`Reading::Failed`], this time.
     fn read(&mut self) -> Vec<Reading>;
+    /// Completes readings of an earlier moment by what is known now, and returns whether they are complete. It is called
+    /// again until they are: energy that someone else reports is known later than it was used.
+    fn complete(&mut self, _read_at: MonotonicNs, _readings: &mut [Reading]) -> bool {
+        true
+    }
+    /// Where a window that is to end at `wanted` best ends, at most `within_ns` from there: reports may be of windows of
+    /// someone else's.
+    fn boundary_near(&self, wanted: MonotonicNs, _within_ns: u64) -> MonotonicNs {
+        wanted
+    }
 }
 
 /// A kind of source: what `joular-bpf sources` says of it anywhere, and how it

@@ -1,8 +1,8 @@
 //! Tells virtual machines what they use, in files that the host shares with them.
 //!
-//! For the virtual machine NAME there are `DIR/NAME/energy_uj`, the running total of the energy that its process got, and
-//! `DIR/NAME/watts`, its power in the last window, as JoularJX and PowerJoular read it. Totals go on where they were,
-//! so a guest that reads `energy_uj` misses nothing while the recording is restarted.
+//! For the virtual machine NAME there are `DIR/NAME/energy_uj`, the running total of the energy that its process got, with
+//! the times of the last windows, and `DIR/NAME/watts`, its power in the last window, as JoularJX and PowerJoular read it.
+//! Totals go on where they were, so a guest that reads `energy_uj` misses nothing while the recording is restarted.
 //!
 //! A guest may own what it chooses: its name and, if it may write there, its directory. So names are made harmless,
 //! nothing in the directory is followed or trusted, and temporary files are outside it.
@@ -16,9 +16,10 @@ use std::{
 };
 
 use joular_data::{
-    attribution::window_report::WindowReport,
+    attribution::window_report::{DomainAudit, WindowReport},
     events::{ProcessInfo, RunEnd, RunInfo},
     model::{
+        domain::FaultCause,
         target_text::TargetText,
         units::{MicroJoules, Pid},
     },
@@ -27,17 +28,19 @@ use joular_data::{
 };
 use rustix::fs::OFlags;
 
+use crate::energy::shared_file::{MOST_BYTES, Totals};
+
 const ENERGY: &str = "energy_uj";
 const POWER: &str = "watts";
 /// Longest name of a directory.
 const MAX_NAME_BYTES: usize = 64;
-/// A total has 20 digits at most.
-const MAX_TOTAL_BYTES: u64 = 32;
 
 /// Writes the files of all virtual machines among the targets.
 pub struct GuestPower<F> {
     directory: PathBuf,
     guests: BTreeMap<(Pid, u64), Guest>,
+    /// Start of the first window whose energy comes with a later one.
+    unread_since_us: Option<i64>,
     warn: F,
     is_failing: bool,
 }
@@ -45,14 +48,14 @@ pub struct GuestPower<F> {
 #[derive(Debug)]
 struct Guest {
     name: String,
-    total: MicroJoules,
+    totals: Totals,
     /// Of the last window.
     used: MicroJoules,
 }
 
 impl<F: FnMut(&str)> GuestPower<F> {
     pub const fn new(directory: PathBuf, warn: F) -> Self {
-        Self { directory, guests: BTreeMap::new(), warn, is_failing: false }
+        Self { directory, guests: BTreeMap::new(), unread_since_us: None, warn, is_failing: false }
     }
 
     fn path(&self, name: &str, file: &str) -> PathBuf {
@@ -78,7 +81,7 @@ impl<F: FnMut(&str)> GuestPower<F> {
     fn write(&self, guest: &Guest, length_ns: u64) -> io::Result<()> {
         let power_uw = u128::from(guest.used.0) * 1_000_000_000 / u128::from(length_ns.max(1));
         DirBuilder::new().recursive(true).mode(0o755).create(self.directory.join(&guest.name))?;
-        self.replace(&guest.name, ENERGY, &format!("{}\n", guest.total.0))?;
+        self.replace(&guest.name, ENERGY, &guest.totals.to_string())?;
         self.replace(&guest.name, POWER, &format!("{}.{:06}\n", power_uw / 1_000_000, power_uw % 1_000_000))
     }
 
@@ -120,8 +123,8 @@ impl<F: FnMut(&str)> Output for GuestPower<F> {
         let Some(name) = guest_name(process) else { return };
         let is_taken = self.guests.values().any(|guest| guest.name == name);
         let name = if is_taken { format!("{name}-{}", process.pid) } else { name };
-        let total = MicroJoules(total_in(&self.path(&name, ENERGY)).unwrap_or(0));
-        let guest = Guest { name, total, used: MicroJoules(0) };
+        let totals = Totals::from(total_in(&self.path(&name, ENERGY)).unwrap_or(0));
+        let guest = Guest { name, totals, used: MicroJoules(0) };
         // So that the guest can begin with its first window.
         let written = self.write(&guest, 0);
         self.note(written);
@@ -141,9 +144,16 @@ impl<F: FnMut(&str)> Output for GuestPower<F> {
             let energy = used.entry((process.pid, process.start_boottime_ns)).or_insert(MicroJoules(0));
             *energy = energy.saturating_add(thread.energy);
         }
+        let (start_us, end_us) = times(report);
+        let start_us = self.unread_since_us.take().unwrap_or(start_us);
+        if !is_measured(report) {
+            self.unread_since_us = Some(start_us);
+        }
         for (key, guest) in &mut self.guests {
             guest.used = used.get(key).copied().unwrap_or(MicroJoules(0));
-            guest.total = guest.total.saturating_add(guest.used);
+            if self.unread_since_us.is_none() {
+                guest.totals.add(start_us, end_us, guest.used);
+            }
         }
         if !self.guests.is_empty() {
             // One that cannot be told does not keep the others from it.
@@ -160,14 +170,27 @@ impl<F: FnMut(&str)> Output for GuestPower<F> {
     }
 }
 
+/// What the clock says at a window's start and end, µs since 1970.
+fn times(report: &WindowReport) -> (i64, i64) {
+    let offset_us = report.context.as_ref().map_or(0, |context| context.clock_offset_us);
+    let start_us = report.wall_start.0.saturating_add(offset_us);
+    (start_us, start_us.saturating_add_unsigned(report.length_ns / 1000))
+}
+
+/// Whether anything is known of a window's energy. If not, it comes with a later window.
+fn is_measured(report: &WindowReport) -> bool {
+    let failed = |audit: &DomainAudit| audit.fault.is_some_and(FaultCause::is_failed_read);
+    report.domains.is_empty() || !report.domains.iter().all(failed)
+}
+
 /// The total of an earlier recording.
 fn total_in(path: &Path) -> Option<u64> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file: File = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
     let mut text = String::new();
     let is_file = file.metadata().ok()?.is_file();
-    is_file.then(|| file.take(MAX_TOTAL_BYTES).read_to_string(&mut text).ok()).flatten()?;
-    text.trim().parse().ok()
+    is_file.then(|| file.take(MOST_BYTES).read_to_string(&mut text).ok()).flatten()?;
+    text.parse().ok().map(|totals: Totals| totals.now_uj)
 }
 
 /// The name of a virtual machine, as a directory can have it; `None`: the process is none.
@@ -210,8 +233,15 @@ mod tests {
     use std::os::unix::fs::MetadataExt as _;
 
     use joular_data::{
-        attribution::window_report::{Category, ProcessRef, ThreadRow},
-        model::units::{Tid, UnixMicros},
+        attribution::{
+            counter::Delta,
+            window_report::{Category, ProcessRef, ThreadRow},
+        },
+        events::WindowContext,
+        model::{
+            domain::{Domain, Label, Meter},
+            units::{Tid, UnixMicros},
+        },
     };
 
     use super::*;
@@ -237,6 +267,11 @@ mod tests {
         });
         let (processes, threads) = (processes.collect(), threads.collect());
         WindowReport { length_ns: 500_000_000, processes, threads, ..WindowReport::default() }
+    }
+
+    /// A window that ends so many ms after 1970.
+    fn ending(at_ms: i64, energies: &[(u32, u64)]) -> WindowReport {
+        WindowReport { wall_start: UnixMicros((at_ms - 500) * 1000), ..window(energies) }
     }
 
     #[test]
@@ -267,6 +302,7 @@ mod tests {
     fn totals_are_all_that_a_guest_got_and_go_on_in_the_next_recording() {
         let directory = tempfile::tempdir().unwrap();
         let read = |file: &str| fs::read_to_string(directory.path().join(file)).ok();
+        let total = |name: &str| Some(read(&format!("{name}/energy_uj"))?.lines().next_back()?.to_owned());
         let recording = |energies: &[&[(u32, u64)]]| {
             let mut output = GuestPower::new(directory.path().into(), |text: &str| panic!("{text}"));
             output.process(&process(7, &["qemu-system-x86_64", "-name", "web"]));
@@ -278,18 +314,39 @@ mod tests {
             output
         };
         let mut output = recording(&[&[(7, 500_000), (8, 1), (9, 5)], &[(7, 250_001)], &[]]);
-        assert_eq!(read("web/energy_uj").as_deref(), Some("750001\n"));
+        assert_eq!(total("web").as_deref(), Some("750001"));
         assert_eq!(fs::metadata(directory.path().join("web/energy_uj")).unwrap().mode() & 0o777, 0o644);
-        assert_eq!(read("web-8/energy_uj").as_deref(), Some("1\n"));
+        assert_eq!(total("web-8").as_deref(), Some("1"));
         assert_eq!(read("web/watts").as_deref(), Some("0.000000\n"));
         output.window(&window(&[(7, 500_001)]), &StackTable::default()).unwrap();
         assert_eq!(read("web/watts").as_deref(), Some("1.000002\n"));
         output.process_ended(Pid(8), 0);
-        assert_eq!((read("web-8/watts"), read("web-8/energy_uj").as_deref()), (None, Some("1\n")));
+        assert_eq!((read("web-8/watts"), total("web-8").as_deref()), (None, Some("1")));
         output.run_ended(&RunEnd { ended: UnixMicros(0), reason: "signal".to_owned() }).unwrap();
         assert_eq!(read("web/watts"), None);
         recording(&[&[(7, 10)]]);
-        assert_eq!(read("web/energy_uj").as_deref(), Some("1250012\n"));
+        assert_eq!(total("web").as_deref(), Some("1250012"));
+    }
+
+    #[test]
+    fn totals_have_the_ends_of_windows_by_the_clock_and_what_was_read_late_is_of_all_windows_since() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut output = GuestPower::new(directory.path().into(), |text: &str| panic!("{text}"));
+        output.process(&process(7, &["qemu-system-x86_64", "-name", "web"]));
+        let domain = Domain::new("package", Some(0), "test", Label::Measured, Meter::Power);
+        let delta = Delta { fault: Some(FaultCause::Unreadable), ..Delta::default() };
+        let unread = DomainAudit::new(&domain, &delta);
+        let context = WindowContext { clock_offset_us: -250_000, ..WindowContext::default() };
+        for report in [
+            ending(1_000, &[(7, 5)]),
+            WindowReport { domains: vec![unread], ..ending(1_500, &[(7, 0)]) },
+            ending(2_000, &[(7, 20)]),
+            WindowReport { context: Some(context), ..ending(2_750, &[(7, 3)]) },
+        ] {
+            output.window(&report, &StackTable::default()).unwrap();
+        }
+        let text = fs::read_to_string(directory.path().join("web/energy_uj")).unwrap();
+        assert_eq!(text, "500000 0\n1000000 5\n2000000 25\n2500000 28\n28\n");
     }
 
     #[test]
@@ -306,7 +363,7 @@ mod tests {
         output.process(&process(7, &["qemu-system-x86_64", "-name", "web"]));
         output.window(&window(&[(7, 5)]), &StackTable::default()).unwrap();
         assert_eq!(fs::read_to_string(&secret).unwrap(), "42\n");
-        assert_eq!(fs::read_to_string(own.join(ENERGY)).unwrap(), "5\n");
+        assert_eq!(fs::read_to_string(own.join(ENERGY)).unwrap().lines().next_back(), Some("5"));
         for planted in ["-1", "99999999999999999999999999", "x"] {
             fs::write(own.join(ENERGY), planted).unwrap();
             assert_eq!(total_in(&own.join(ENERGY)), None, "{planted}");

@@ -10,6 +10,7 @@ mod command;
 mod consumer;
 mod core_types;
 mod failure;
+mod held;
 pub mod host;
 mod live;
 mod metrics;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use joular_data::{
-    attribution::{Engine, ToldNames},
-    events::{Event, ProcessInfo, SampleCount},
+    attribution::ToldNames,
+    events::{Event, ProcessInfo, RawStack, SampleCount},
     model::units::{Address, Pid},
     stacks::path::lookup_addresses,
 };
@@ -22,7 +22,7 @@ impl SymbolFeed {
     pub(super) fn resolve<'a>(
         &mut self,
         symbolizer: &mut Symbolizer,
-        engine: &Engine,
+        stack: impl Fn(u64) -> Option<&'a RawStack>,
         samples: &[SampleCount],
         of_bytes: &[(Pid, u64)],
         target: impl Fn(Pid) -> Option<&'a ProcessInfo>,
@@ -30,7 +30,7 @@ impl SymbolFeed {
         let mut wanted: BTreeMap<Pid, BTreeSet<Address>> = BTreeMap::new();
         let sampled = samples.iter().flat_map(|of| [(of.pid, of.user_stack), (Pid(0), of.kernel_stack)]);
         for (pid, id) in sampled.chain(of_bytes.iter().copied()) {
-            if let Some(stack) = engine.stack(id) {
+            if let Some(stack) = stack(id) {
                 wanted.entry(pid).or_default().extend(lookup_addresses(stack));
             }
         }

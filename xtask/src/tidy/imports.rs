@@ -79,7 +79,8 @@ const USER: &[(&str, &[&str])] = &[
     // Tables for the programs that walk stacks: of files, of processes, of JVMs.
     ("unwind", &["data", "bounds", "clock", "elf", "procs", "runtimes", "symbols", "kernel"]),
     ("calibration", &["data", "clock", "privileges", "energy", "context", "kernel"]),
-    ("output", &["data", "clock"]),
+    // Files for virtual machines have the form that a source reads.
+    ("output", &["data", "clock", "energy"]),
     // Commands that are measured.
     ("experiment", &["data", "clock", "privileges", "procs"]),
     // How far a long step is.

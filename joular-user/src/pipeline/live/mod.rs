@@ -11,6 +11,7 @@ mod bounds;
 mod collections;
 mod gap;
 mod io;
+mod late;
 mod long_names;
 mod marks;
 mod ring;
@@ -166,6 +167,7 @@ impl Live {
         run.begin()?;
         ready(run.live.registry.targets().count());
         let reason = run.windows(schedule, shutdown).await?;
+        run.hand_on_rest().await?;
         run.live.symbolizer.finish();
         Ok(reason)
     }
@@ -192,7 +194,7 @@ impl Run<'_> {
         self.drain_ring(MAX_DRAIN)?;
         // What was counted before the first boundary belongs to no window.
         let _ = self.drain_bank()?;
-        self.consumer.take(&Event::Energy(reading))?;
+        self.hand_on_reading(reading)?;
         self.start = boundary;
         Ok(())
     }
@@ -202,6 +204,7 @@ impl Run<'_> {
         let last = schedule.duration.map(|duration| MonotonicNs(self.start.0.saturating_add(nanoseconds(duration))));
         loop {
             let next = MonotonicNs(self.start.0 + interval_ns);
+            let next = self.live.source.boundary_near(next, interval_ns / 2);
             let next = last.map_or(next, |last| next.min(last));
             let (announced, stopped) = self.wait_for_boundary(next, shutdown).await?;
             self.window(announced)?;
@@ -254,15 +257,19 @@ impl Run<'_> {
         self.stack_age.used(samples.iter().flat_map(|sample| [sample.user_stack, sample.kernel_stack]), self.window);
         self.stack_age.used(of_bytes.iter().map(|(_, stack)| *stack), self.window);
         self.live.symbolizer.begin_window(self.start);
-        let registry = &self.live.registry;
-        let symbols = self
-            .feed
-            .resolve(&mut self.live.symbolizer, self.consumer.engine(), samples, &of_bytes, |pid| registry.target(pid));
+        let (registry, stacks) = (&self.live.registry, &*self.consumer);
+        let symbols = self.feed.resolve(
+            &mut self.live.symbolizer,
+            |id| stacks.stack(id),
+            samples,
+            &of_bytes,
+            |pid| registry.target(pid),
+        );
         for event in &symbols {
             self.consumer.take(event)?;
         }
         self.publish_sampled(&contents.samples);
-        self.consumer.take(&Event::Energy(reading))?;
+        self.hand_on_reading(reading)?;
         let context = times.note(self.live.context.window(&contents.cpus));
         self.consumer.take(&Event::Context(Box::new(context)))?;
         self.hand_on_marks(end)?;

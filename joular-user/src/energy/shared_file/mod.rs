@@ -1,7 +1,8 @@
 //! Reads a file in which someone else reports energy or power. So a virtual machine learns from its host what
 //! it draws.
 //!
-//! - `microjoules`: one number, a running total in µJ, as `--guest-power` writes it. Sums are exact.
+//! - `microjoules`: one number, a running total in µJ, as `--guest-power` writes it. Sums are exact. Where the lines before
+//!   it say at which times the total was what ([`totals`]), a window gets the energy that is from it.
 //! - `watts`: one number, replaced with each report, as JoularJX reads it.
 //! - `powerjoular`: CSV lines `timestamp, utilisation, watts`, as PowerJoular
 //!   writes them and JoularJX reads them; the last line counts.
@@ -9,6 +10,8 @@
 //! The file belongs to another machine, so nothing in it is trusted. At most its last 4 KiB are
 //! read, and a power must be a number between 0 and 100 kW. A file that is no longer written is a
 //! failed read, not a constant power.
+
+mod totals;
 
 use std::{
     fs::{File, Metadata, OpenOptions},
@@ -18,14 +21,19 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use joular_data::model::domain::{Domain, FaultCause, Label, Meter, Reading};
+use joular_data::model::{
+    domain::{Domain, FaultCause, Label, Meter, Reading},
+    units::MonotonicNs,
+};
 use thiserror::Error;
 
+use self::totals::Arrived;
+pub use self::totals::{MOST_BYTES, Totals};
 use super::{
     Adds, EnergyChoice, EnergyOptions, EnergySource, Opened, SourceKind, Unusable, UnusableKind,
     watts::{MOST_WATTS, WattsError, parse_microwatts},
 };
-use crate::privileges::lent::as_the_user;
+use crate::{clock, privileges::lent::as_the_user};
 
 /// What [`super::SOURCES`] has of the formats.
 pub const MICROJOULES: SourceKind = SourceKind {
@@ -75,7 +83,7 @@ fn open(options: &EnergyOptions, format: FileFormat) -> Result<Opened, Unusable>
 }
 
 /// How much of the file's end is read.
-const TAIL_BYTES: u64 = 4096;
+const TAIL_BYTES: u64 = MOST_BYTES;
 
 /// Age from which a report no longer describes the present. All writers report about once a second.
 pub const STALE_AFTER: Duration = Duration::from_secs(10);
@@ -109,6 +117,10 @@ pub enum SharedFileError {
     NotAFile { path: String },
     #[error("reading {path}: not updated for {seconds} s: is whatever writes it still running?")]
     Stale { path: String, seconds: u64 },
+    #[error(
+        "reading {path}: it does not say what was used until {seconds} s ago: is whatever writes it still running?"
+    )]
+    NotYet { path: String, seconds: u64 },
     #[error("reading {path} as {format}: {cause}")]
     Malformed { path: String, format: &'static str, cause: LineError },
 }
@@ -118,7 +130,7 @@ impl SharedFileError {
         match self {
             Self::Io { cause, .. } => FaultCause::of(cause),
             Self::NotAFile { .. } => FaultCause::Unreadable,
-            Self::Stale { .. } => FaultCause::Stale,
+            Self::Stale { .. } | Self::NotYet { .. } => FaultCause::Stale,
             Self::Malformed { .. } => FaultCause::Malformed,
         }
     }
@@ -143,6 +155,25 @@ pub struct SharedFile {
     path: PathBuf,
     format: FileFormat,
     domains: [Domain; 1],
+    arrived: Arrived,
+    /// When it was last read.
+    read_at: Option<MonotonicNs>,
+}
+
+/// What a file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Report {
+    Power { microwatts: u64 },
+    Energy(Totals),
+}
+
+impl Report {
+    const fn reading(&self) -> Reading {
+        match self {
+            Self::Power { microwatts } => Reading::PowerUw(*microwatts),
+            Self::Energy(totals) => Reading::CounterUj(totals.now_uj),
+        }
+    }
 }
 
 impl SharedFile {
@@ -157,7 +188,13 @@ impl SharedFile {
             FileFormat::Watts | FileFormat::PowerJoular => Meter::Power,
         };
         let domain = Domain::new("machine", None, format.name(), Label::Reported, meter);
-        Ok(Self { path: path.to_owned(), format, domains: [domain] })
+        Ok(Self { path: path.to_owned(), format, domains: [domain], arrived: Arrived::default(), read_at: None })
+    }
+
+    fn learn(&mut self, totals: Totals) {
+        let now = clock::monotonic_now();
+        let before_us = self.read_at.replace(now).map(|before| clock::unix_micros_at(before).0);
+        self.arrived.learn(totals, clock::unix_micros_at(now).0, before_us);
     }
 }
 
@@ -171,15 +208,52 @@ impl EnergySource for SharedFile {
     }
 
     fn read(&mut self) -> Vec<Reading> {
-        vec![match read_report(&self.path, self.format) {
-            Ok(reading) => reading,
+        let report = read_report(&self.path, self.format);
+        let reading = match &report {
+            Ok(report) => report.reading(),
             Err(failure) => Reading::failed(failure.cause(), failure.to_string()),
-        }]
+        };
+        if let Ok(Report::Energy(totals)) = report {
+            self.learn(totals);
+        }
+        vec![reading]
+    }
+
+    /// A failed reading is made good, too, by totals that come later.
+    fn complete(&mut self, read_at: MonotonicNs, readings: &mut [Reading]) -> bool {
+        let [reading] = readings else { return true };
+        if !self.arrived.is_timed() {
+            if let Reading::CounterUj(total_uj) = reading {
+                *total_uj = self.arrived.not_less(*total_uj);
+            }
+            return true;
+        }
+        if let Some(total_uj) = self.arrived.total_at(clock::unix_micros_at(read_at).0) {
+            *reading = Reading::CounterUj(total_uj);
+            return true;
+        }
+        let age = Duration::from_nanos(clock::monotonic_now().since(read_at));
+        let is_over = age > STALE_AFTER;
+        if is_over && !matches!(reading, Reading::Failed(_)) {
+            let failure = SharedFileError::NotYet { path: self.path.display().to_string(), seconds: age.as_secs() };
+            *reading = Reading::failed(failure.cause(), failure.to_string());
+        }
+        is_over
+    }
+
+    fn boundary_near(&self, wanted: MonotonicNs, within_ns: u64) -> MonotonicNs {
+        let end_us = self.arrived.end_near(clock::unix_micros_at(wanted).0);
+        let ahead_us = end_us.map_or(0, |end_us| end_us.saturating_sub(clock::unix_micros_at(wanted).0));
+        let ahead_ns = ahead_us.saturating_mul(1000);
+        if ahead_ns.unsigned_abs() > within_ns {
+            return wanted;
+        }
+        MonotonicNs(wanted.0.saturating_add_signed(ahead_ns))
     }
 }
 
 /// What was reported last.
-fn read_report(path: &Path, format: FileFormat) -> Result<Reading, SharedFileError> {
+fn read_report(path: &Path, format: FileFormat) -> Result<Report, SharedFileError> {
     let shown = || path.display().to_string();
     let io = |cause| SharedFileError::Io { path: shown(), cause };
     // Opening a pipe would wait for its writer.
@@ -221,16 +295,13 @@ fn read_tail(file: &File, length: u64) -> io::Result<Vec<u8>> {
     Ok(tail)
 }
 
-/// What the last line of `text` says.
-fn parse_report(text: &str, format: FileFormat) -> Result<Reading, LineError> {
-    let line = last_line(text).ok_or(LineError::Empty)?;
+/// What the last line of `text` says, and of a total the lines before it.
+fn parse_report(text: &str, format: FileFormat) -> Result<Report, LineError> {
+    let line = whole_lines(text).next_back().ok_or(LineError::Empty)?;
     // Where fields are separated by semicolons, commas are decimal.
     let has_semicolons = line.contains(';');
     let microwatts = match format {
-        FileFormat::MicroJoules => {
-            let total = line.trim().parse().map_err(|_| LineError::MicroJoules(line.to_owned()))?;
-            return Ok(Reading::CounterUj(total));
-        }
+        FileFormat::MicroJoules => return Ok(Report::Energy(text.parse()?)),
         FileFormat::Watts => parse_microwatts(&line.trim_end_matches([';', ',']).replacen(',', ".", 1))?,
         FileFormat::PowerJoular => {
             let mut fields = line.split(if has_semicolons { ';' } else { ',' });
@@ -238,144 +309,17 @@ fn parse_report(text: &str, format: FileFormat) -> Result<Reading, LineError> {
             parse_microwatts(&if has_semicolons { field.replacen(',', ".", 1) } else { field.to_owned() })?
         }
     };
-    Ok(Reading::PowerUw(microwatts))
+    Ok(Report::Power { microwatts })
 }
 
-/// The last whole line. A line without an end may still be being written, so it counts only if
-/// there is no other.
-fn last_line(text: &str) -> Option<&str> {
-    let whole = text.rfind('\n').and_then(|end| text.get(..end));
-    let is_text = |line: &&str| !line.trim().is_empty();
-    whole.and_then(|whole| whole.lines().rfind(is_text)).or_else(|| text.lines().rfind(is_text)).map(str::trim)
+/// The lines that are whole. A line without an end may still be being written, so it counts only if there is no other.
+fn whole_lines(text: &str) -> impl DoubleEndedIterator<Item = &str> {
+    let lines = |text| str::lines(text).map(str::trim).filter(|line| !line.is_empty());
+    let whole = text.rfind('\n').and_then(|end| text.get(..end)).filter(|whole| lines(whole).next().is_some());
+    lines(whole.unwrap_or(text))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(format: FileFormat, text: &str, expected: Option<u64>) {
-        let expected =
-            expected.map(if format == FileFormat::MicroJoules { Reading::CounterUj } else { Reading::PowerUw });
-        assert_eq!(parse_report(text, format).ok(), expected, "{text:?}");
-    }
-
-    #[test]
-    fn microjoules_are_one_whole_number() {
-        for (text, expected) in [
-            ("12500000\n", Some(12_500_000)),
-            ("0", Some(0)),
-            ("18446744073709551615\n", Some(u64::MAX)),
-            ("18446744073709551616\n", None),
-            ("12.5\n", None),
-            ("-1\n", None),
-            ("", None),
-        ] {
-            check(FileFormat::MicroJoules, text, expected);
-        }
-        let (_directory, path) = written(b"7\n");
-        let mut source = SharedFile::open(&path, FileFormat::MicroJoules).unwrap();
-        assert_eq!(source.read(), [Reading::CounterUj(7)]);
-        assert!(matches!(source.domains()[0].meter, Meter::Counter { range_uj: 0, unit_uj: 1, .. }));
-    }
-
-    #[test]
-    fn watts_is_one_number() {
-        for (text, expected) in [
-            ("12.5\n", Some(12_500_000)),
-            ("12.5", Some(12_500_000)),
-            ("  7 \r\n\n", Some(7_000_000)),
-            ("12,5\n", Some(12_500_000)),
-            ("1\n2\n", Some(2_000_000)),
-            ("", None),
-            ("\n\n", None),
-            ("NaN\n", None),
-            ("-1\n", None),
-            ("1e9\n", None),
-            ("1 2\n", None),
-        ] {
-            check(FileFormat::Watts, text, expected);
-        }
-    }
-
-    #[test]
-    fn powerjoular_has_watts_in_the_third_field() {
-        for (text, expected) in [
-            ("2026-01-01 10:00:00,0.25,31.5\n", Some(31_500_000)),
-            ("2026-01-01 10:00:00,0.25,31.5,20.1,11.4\n", Some(31_500_000)),
-            ("2026-01-01 10:00:00; 0,25; 31,5\n", Some(31_500_000)),
-            ("Date,CPU Utilization,Total Power\nnow,0.1,5\n", Some(5_000_000)),
-            ("Date,CPU Utilization,Total Power\n", None),
-            ("a,0.1,5\nb,0.1,6\n", Some(6_000_000)),
-            ("a,0.1,5\nb,0.1,6", Some(5_000_000)),
-            ("b,0.1,6", Some(6_000_000)),
-            ("5\n", None),
-            ("a,0.1,inf\n", None),
-        ] {
-            check(FileFormat::PowerJoular, text, expected);
-        }
-    }
-
-    fn written(text: &[u8]) -> (tempfile::TempDir, PathBuf) {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("power");
-        std::fs::write(&path, text).unwrap();
-        (directory, path)
-    }
-
-    #[test]
-    fn only_the_end_of_a_long_file_is_read() {
-        let (_directory, path) = written("x,0.1,9.5\n".repeat(100_000).as_bytes());
-        let mut source = SharedFile::open(&path, FileFormat::PowerJoular).unwrap();
-        assert_eq!(source.read(), [Reading::PowerUw(9_500_000)]);
-        assert_eq!(source.domains()[0].label, Label::Reported);
-    }
-
-    #[test]
-    fn a_file_that_is_no_longer_written_is_a_failed_read() {
-        let (_directory, path) = written(b"10\n");
-        let mut source = SharedFile::open(&path, FileFormat::Watts).unwrap();
-        let file = OpenOptions::new().write(true).open(&path).unwrap();
-        file.set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();
-        let [Reading::Failed(fault)] = &source.read()[..] else { panic!("a stale file was read") };
-        assert_eq!(fault.cause, FaultCause::Stale);
-        assert!(fault.text.contains("not updated for 60 s"), "{}", fault.text);
-        file.set_modified(SystemTime::now() + Duration::from_secs(60)).unwrap();
-        assert_eq!(source.read(), [Reading::PowerUw(10_000_000)]);
-    }
-
-    #[test]
-    fn a_file_that_goes_away_and_comes_back() {
-        let (_directory, path) = written(b"10\n");
-        let mut source = SharedFile::open(&path, FileFormat::Watts).unwrap();
-        std::fs::remove_file(&path).unwrap();
-        assert!(matches!(source.read()[..], [Reading::Failed(_)]));
-        std::fs::write(&path, "11\n").unwrap();
-        assert_eq!(source.read(), [Reading::PowerUw(11_000_000)]);
-    }
-
-    #[test]
-    fn what_is_no_report_is_refused() {
-        let (directory, path) = written(&[0xff; 10_000]);
-        assert!(matches!(SharedFile::open(&path, FileFormat::Watts), Err(SharedFileError::Malformed { .. })));
-        assert!(matches!(SharedFile::open(directory.path(), FileFormat::Watts), Err(SharedFileError::NotAFile { .. })));
-        let absent = SharedFile::open(&directory.path().join("absent"), FileFormat::Watts).unwrap_err().to_string();
-        assert!(absent.ends_with("check --energy-file"), "{absent}");
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn no_report_panics_or_exceeds_the_limit(text in "[0-9a-z.,;\\n -]{0,60}|.{0,60}") {
-            for format in FileFormat::ALL {
-                let is_energy = format == FileFormat::MicroJoules;
-                let is_sound = match parse_report(&text, format) {
-                    Ok(Reading::PowerUw(microwatts)) => !is_energy && microwatts <= 100_000_000_000,
-                    Ok(Reading::CounterUj(_)) => is_energy,
-                    Ok(_) => false,
-                    Err(_) => true,
-                };
-                proptest::prop_assert!(is_sound);
-            }
-        }
-    }
-}
+mod simulation;
+#[cfg(test)]
+mod tests;
