@@ -183,11 +183,12 @@ pub struct Flags {
     #[arg(long, value_name = "MHZ:VOLTS,...", help_heading = heading::ENERGY)]
     pub tdp_states: Option<String>,
 
-    /// Model the energy of network cards, by bytes that --io counts, with published figures or those given here
+    /// Model the energy of network cards, by bytes that --io counts, with the figures given here
     ///
     /// FIGURES are idle-watts=, down-watts= and active-watts= (power of a card that moves nothing, that has no link, that
-    /// sends as fast as its link can), sent-nj= and received-nj= (energy of a byte), with commas between them. What is not
-    /// given is as published. --nic brings --io with it. The whole run is labelled modelled then.
+    /// sends as fast as its link can), sent-nj= and received-nj= (energy of a byte), with commas between them. Give
+    /// idle-watts=, and either active-watts= or both energies of a byte: nothing is published that would do for your card.
+    /// --nic brings --io with it. The whole run is labelled modelled then.
     #[arg(long, value_name = "FIGURES", num_args = 0..=1, require_equals = true, default_missing_value = "published",
         help_heading = heading::ENERGY)]
     pub nic: Option<String>,

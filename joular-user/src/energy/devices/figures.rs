@@ -11,14 +11,14 @@ const PUBLISHED: &str = "published";
 const MOST_NJ: f64 = 1e9;
 const MOST_UJ: f64 = 1e9;
 
-/// What is known of a network card; the rest is as published.
+/// What is known of a network card. Nothing is published that would do in its place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NicFigures {
     /// Power of one card whose link is up and that moves nothing.
-    pub idle_uw: Option<u64>,
+    pub idle_uw: u64,
     /// The same without a link.
     pub down_uw: Option<u64>,
-    /// The same while it moves as much as its link can, one way.
+    /// The same while it moves as much as its link can, one way; no less than `idle_uw`. It is there unless both costs are.
     pub active_uw: Option<u64>,
     pub sent_pj: Option<u64>,
     pub received_pj: Option<u64>,
@@ -48,6 +48,19 @@ pub enum FiguresError {
     Twice(&'static str),
     #[error("{0} is \"{1}\", which is not a number from 0 to {2}")]
     Number(&'static str, String, &'static str),
+    #[error(
+        "what a network card draws when it moves nothing is not published: give idle-watts, and active-watts or sent-nj and \
+         received-nj; docs/energy-model.md says how to measure them"
+    )]
+    NoIdlePower,
+    #[error(
+        "what a byte costs is not known: give active-watts, or sent-nj and received-nj (0 if the card's power is always the same)"
+    )]
+    NoCost,
+    #[error(
+        "a card that moves bytes draws no less than one that moves none: give active-watts that are not below idle-watts"
+    )]
+    ActiveBelowIdle,
 }
 
 /// What a figure is in.
@@ -67,15 +80,21 @@ impl std::str::FromStr for NicFigures {
     type Err = FiguresError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut figures = Self::default();
+        let (mut figures, mut idle_uw) = (Self::default(), None);
         let places = [
-            ("idle-watts", Unit::Watts, &mut figures.idle_uw),
+            ("idle-watts", Unit::Watts, &mut idle_uw),
             ("down-watts", Unit::Watts, &mut figures.down_uw),
             ("active-watts", Unit::Watts, &mut figures.active_uw),
             ("sent-nj", Unit::Nanojoules, &mut figures.sent_pj),
             ("received-nj", Unit::Nanojoules, &mut figures.received_pj),
         ];
-        parse(text, places, "idle-watts, down-watts, active-watts, sent-nj and received-nj").map(|()| figures)
+        parse(text, places, "idle-watts, down-watts, active-watts, sent-nj and received-nj")?;
+        let idle_uw = idle_uw.ok_or(FiguresError::NoIdlePower)?;
+        match figures.active_uw {
+            Some(active_uw) if active_uw < idle_uw => Err(FiguresError::ActiveBelowIdle),
+            None if figures.sent_pj.is_none() || figures.received_pj.is_none() => Err(FiguresError::NoCost),
+            _ => Ok(Self { idle_uw, ..figures }),
+        }
     }
 }
 
@@ -135,19 +154,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_named_and_the_rest_is_as_published() {
-        let none = NicFigures::default();
+    fn figures_are_named_and_the_rest_of_a_disk_is_as_published() {
+        let idle = NicFigures { idle_uw: 3_500_000, ..NicFigures::default() };
         for (text, expected) in [
-            ("published", none),
-            ("idle-watts=3.5", NicFigures { idle_uw: Some(3_500_000), ..none }),
+            ("idle-watts=3.5,active-watts=3.5", NicFigures { active_uw: Some(3_500_000), ..idle }),
             (
-                "down-watts=1,active-watts=4",
-                NicFigures { down_uw: Some(1_000_000), active_uw: Some(4_000_000), ..none },
+                "down-watts=1,active-watts=4,idle-watts=3.5",
+                NicFigures { down_uw: Some(1_000_000), active_uw: Some(4_000_000), ..idle },
             ),
-            ("sent-nj=2.07, received-nj=0", NicFigures { sent_pj: Some(2_070), received_pj: Some(0), ..none }),
+            (
+                "idle-watts=3.5, sent-nj=2.07, received-nj=0",
+                NicFigures { sent_pj: Some(2_070), received_pj: Some(0), ..idle },
+            ),
         ] {
             assert_eq!(text.parse::<NicFigures>(), Ok(expected), "{text}");
         }
+        assert_eq!("published".parse::<DiskFigures>(), Ok(DiskFigures::default()));
         let disk: DiskFigures = "read-uj=49000.5,byte-written-nj=9.2,idle-watts=0".parse().unwrap();
         let expected = DiskFigures {
             idle_uw: Some(0),
@@ -169,6 +191,11 @@ mod tests {
             ("sent-nj=1e10", "not a number"),
             ("idle-watts=NaN", "idle-watts is \"NaN\", which is not a number from 0 to 100000"),
             ("sent-nj=1,", "not NAME=NUMBER"),
+            ("published", "is not published: give idle-watts, and active-watts or sent-nj and received-nj"),
+            ("active-watts=3", "is not published: give idle-watts"),
+            ("idle-watts=3", "what a byte costs is not known: give active-watts, or sent-nj and received-nj"),
+            ("idle-watts=3,sent-nj=1", "what a byte costs is not known"),
+            ("idle-watts=3,active-watts=2", "give active-watts that are not below idle-watts"),
         ] {
             let error = text.parse::<NicFigures>().unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");

@@ -2,9 +2,9 @@
 //! every output.
 //!
 //! A domain draws its idle power always, and each byte that anybody moves costs something beside: e-Surgeon's model of a
-//! network card, which multiplies the time of sending by the power that its manufacturer gives for that state (equation 9
-//! of Noureddine, Rouvoy, Seinturier, "Monitoring energy hotspots in software", Automated Software Engineering 22, 2015),
-//! and the same for disks. So the energy of a window follows from its bytes, which are in table `io`, and who moved them
+//! network card, which multiplies the time of sending by the power in that state (equation 9 of Noureddine, Rouvoy,
+//! Seinturier, "Monitoring energy hotspots in software", Automated Software Engineering 22, 2015), and the same for disks.
+//! Only what a card draws beside its idle power is for bytes, and that is little. So the energy of a window follows from its bytes, which are in table `io`, and who moved them
 //! has it. What a byte costs is fixed when a recording begins.
 //!
 //! docs/energy-model.md has the figures, where they are from, how to find one's own, and the limits.
