@@ -1,9 +1,10 @@
-//! Finds what a busy CPU of each type of a hybrid processor draws above idle, from windows in which
-//! one CPU of the type ran a loop.
+//! Finds what a CPU of each type of a hybrid processor draws when it gets busy, and what two busy hyper-threads of a core draw
+//! relative to one.
 //!
-//! The power of all measured domains is taken together. Of every window, what was drawn above idle is
-//! divided by the time that CPUs were busy, so that the little else that runs does not count as the
-//! loop's. The loop is one of plain integer instructions: other code may have another ratio.
+//! The first busy CPU wakes what all CPUs share, and whatever that draws is no CPU's. So each power is the difference between
+//! two loads that both keep the package awake ([`Steps`]), divided by the time for which more CPUs were busy. The little else
+//! that runs does not count as the loop's. The power of all measured domains is taken together. The loop is one of plain
+//! integer instructions: other code may have other ratios.
 
 use joular_data::model::{
     cores::{CoreBasis, CoreType, ONE_PERMILLE},
@@ -12,41 +13,123 @@ use joular_data::model::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    baseline::{IdleWindow, LEAST_WINDOWS, MOST_BUSY_PERMILLE, is_measurable},
+    baseline::{IdleWindow, LEAST_WINDOWS, is_measurable},
     statistics::Summary,
 };
+use crate::kernel::{core_types::CoreKind, cpus::Cpu};
 
-/// A busy CPU that draws less above idle than this, in µW, is lost in the noise of the idle power.
+/// A busy CPU that draws less than this, in µW, is lost in the noise of the others' power.
 const LEAST_UW: u64 = 100_000;
 
 /// No processor has coefficients outside of these, in thousandths.
 const PLAUSIBLE_PERMILLE: std::ops::RangeInclusive<u64> = 10..=100_000;
 
-/// Power of one busy CPU of a type.
+/// Two hyper-threads that draw more than this relative to one were not measured alone.
+const MOST_SMT_PERMILLE: u64 = 2_200;
+
+/// Cores of a type that are loaded: more of them would run at a lower frequency than a few do.
+const MOST_CORES: usize = 4;
+
+/// A load that kept fewer CPUs busy in addition, in millionths of a CPU, did not run.
+const LEAST_ADDED_PPM: u64 = 500_000;
+
+/// CPUs that are loaded one load after the other, to measure cores of a type. Each load has those of the one before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Steps {
+    pub name: String,
+    /// One CPU: of the type, or of another one where the type has a single core.
+    pub first: Vec<u32>,
+    /// One CPU of each core.
+    pub cores: Vec<u32>,
+    /// Both hyper-threads of each core; empty if cores have no second one.
+    pub threads: Vec<u32>,
+}
+
+/// Power of one more busy CPU of a type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CorePower {
     /// As in [`CoreType`].
     pub name: String,
-    /// The CPU that ran.
-    pub cpu: u32,
-    /// Above idle, per CPU that was busy.
+    /// The CPUs that ran.
+    pub cpus: Vec<u32>,
     pub microwatts: Summary,
     /// Frequency at the end of the load; 0 if it is not known.
     pub kilohertz: u64,
 }
 
-/// Microwatts above idle for each busy CPU; `None` if too few windows are certain or idle enough.
-pub fn busy_cpu_microwatts(domains: &[Domain], idle: &[IdleWindow], loaded: &[IdleWindow]) -> Option<Summary> {
-    let quiet = idle.iter().filter(|window| window.busy_permille() <= MOST_BUSY_PERMILLE);
-    let idle_uw = Summary::of(quiet.filter_map(|window| machine_microwatts(domains, window)))?.typical;
-    let above = |window: &IdleWindow| {
-        let above_uw = machine_microwatts(domains, window)?.saturating_sub(idle_uw);
-        let per_busy = u128::from(above_uw) * u128::from(window.read_ns);
-        u64::try_from(per_busy.checked_div(u128::from(window.busy_ns))?).ok()
+/// Power of two busy hyper-threads of a core relative to one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SmtRatio {
+    /// The CPUs that ran.
+    pub cpus: Vec<u32>,
+    pub permille: Summary,
+}
+
+impl SmtRatio {
+    /// As a policy has it.
+    pub fn policy_permille(&self) -> Option<u32> {
+        u32::try_from(self.permille.typical.clamp(1_000, 2_000)).ok()
+    }
+}
+
+impl Steps {
+    /// For each type, whichever can be measured. CPUs with high numbers are taken, because low ones serve most interrupts.
+    pub fn of(kinds: &[CoreKind], online: &[Cpu]) -> Vec<Self> {
+        let has = |kind: &CoreKind, cpu: &Cpu| kind.cpus.contains(&cpu.id);
+        let steps = |kind: &CoreKind| {
+            let is_first = |cpu: &&Cpu| cpu.sibling.is_none_or(|sibling| cpu.id < sibling);
+            let cores: Vec<&Cpu> = online.iter().filter(|cpu| has(kind, cpu)).filter(is_first).collect();
+            let last = *cores.last()?;
+            let of_socket: Vec<&Cpu> = cores.into_iter().filter(|cpu| cpu.socket == last.socket).collect();
+            let cores = of_socket.get(of_socket.len().saturating_sub(MOST_CORES)..)?;
+            let other = || online.iter().rev().find(|cpu| !has(kind, cpu));
+            let first = if cores.len() > 1 { last } else { other()? };
+            let mut with_cores = vec![first.id];
+            with_cores.extend(cores.iter().map(|cpu| cpu.id).filter(|cpu| *cpu != first.id));
+            let siblings: Option<Vec<u32>> = cores.iter().map(|cpu| cpu.sibling).collect();
+            let threads = siblings.map_or_else(Vec::new, |siblings| [with_cores.as_slice(), &siblings].concat());
+            Some(Self { name: kind.name.clone(), first: vec![first.id], cores: with_cores, threads })
+        };
+        kinds.iter().filter_map(steps).collect()
+    }
+}
+
+/// Microwatts for each CPU that was busy under a load and not under the one before; `None` if too few windows are certain.
+pub fn added_cpu_microwatts(domains: &[Domain], before: &[IdleWindow], after: &[IdleWindow]) -> Option<Summary> {
+    let base_uw = summary(before.iter().filter_map(|window| machine_microwatts(domains, window)))?.typical;
+    let base_ppm = summary(before.iter().filter_map(busy_cpus_ppm))?.typical;
+    let added = |window: &IdleWindow| {
+        let added_uw = machine_microwatts(domains, window)?.saturating_sub(base_uw);
+        let added_ppm = busy_cpus_ppm(window)?.checked_sub(base_ppm).filter(|ppm| *ppm >= LEAST_ADDED_PPM)?;
+        u64::try_from(u128::from(added_uw) * 1_000_000 / u128::from(added_ppm)).ok()
     };
-    let powers: Vec<u64> = loaded.iter().filter_map(above).collect();
-    Summary::of(powers.iter().copied()).filter(|_| powers.len() >= LEAST_WINDOWS)
+    summary(after.iter().filter_map(added))
+}
+
+/// What two busy hyper-threads draw relative to one, from what one core draws more if it is busy, and its second hyper-thread.
+pub fn smt_permille(core: Summary, thread: Summary) -> Option<Summary> {
+    let one = u64::from(ONE_PERMILLE);
+    let permille = |microwatts: u64| {
+        let of_core = u128::from(microwatts) * u128::from(one) / u128::from(core.typical.max(1));
+        u64::try_from(of_core).unwrap_or(u64::MAX)
+    };
+    let both = |microwatts: u64| permille(microwatts).saturating_add(one);
+    let [least, typical] = [thread.least, thread.typical].map(both);
+    let is_plausible = core.typical >= LEAST_UW && typical <= MOST_SMT_PERMILLE;
+    is_plausible.then_some(Summary { least, typical, spread: permille(thread.spread), ..thread })
+}
+
+/// Of enough figures.
+fn summary(figures: impl Iterator<Item = u64>) -> Option<Summary> {
+    Summary::of(figures).filter(|summary| summary.count as usize >= LEAST_WINDOWS)
+}
+
+/// Busy CPUs on average, in millionths.
+fn busy_cpus_ppm(window: &IdleWindow) -> Option<u64> {
+    let ppm = (u128::from(window.busy_ns) * 1_000_000).checked_div(u128::from(window.read_ns))?;
+    u64::try_from(ppm).ok()
 }
 
 /// All domains together.
@@ -83,90 +166,5 @@ pub fn apply(types: &mut [CoreType], powers: &[CorePower]) {
 }
 
 #[cfg(test)]
-mod tests {
-    use joular_data::model::{
-        domain::{Label, Meter},
-        units::MicroJoules,
-    };
-
-    use super::*;
-
-    const SECOND: u64 = 1_000_000_000;
-
-    fn domains() -> Vec<Domain> {
-        let domain = |name: &str| Domain::new(name, Some(0), "test", Label::Measured, Meter::Power);
-        vec![domain("package"), domain("dram")]
-    }
-
-    /// A second of eight CPUs: busy time, and watts of package and memory.
-    fn window(busy_ms: u64, watts: [u64; 2]) -> IdleWindow {
-        let energy = watts.map(|watts| Some(MicroJoules(watts * 1_000_000))).to_vec();
-        IdleWindow { busy_ns: busy_ms * 1_000_000, cpu_ns: 8 * SECOND, read_ns: SECOND, energy }
-    }
-
-    fn power(name: &str, typical: u64, kilohertz: u64) -> CorePower {
-        let microwatts = Summary { count: 8, least: typical, typical, spread: 0 };
-        CorePower { name: name.into(), cpu: 0, microwatts, kilohertz }
-    }
-
-    fn types() -> Vec<CoreType> {
-        let of = |name: &str| CoreType {
-            name: name.into(),
-            time_permille: ONE_PERMILLE,
-            cycles_permille: ONE_PERMILLE,
-            ..CoreType::default()
-        };
-        vec![of("performance"), of("efficiency")]
-    }
-
-    #[test]
-    fn power_above_idle_is_of_the_cpus_that_were_busy() {
-        let idle = vec![window(100, [10, 2]); 4];
-        let found = busy_cpu_microwatts(&domains(), &idle, &vec![window(1_000, [30, 4]); 4]).unwrap();
-        assert_eq!((found.count, found.typical), (4, 22_000_000));
-        // A quarter of a CPU more that something else used.
-        let found = busy_cpu_microwatts(&domains(), &idle, &vec![window(1_250, [35, 4]); 4]).unwrap();
-        assert_eq!(found.typical, 21_600_000);
-    }
-
-    #[test]
-    fn windows_that_are_uncertain_or_too_few_give_nothing() {
-        let idle = vec![window(0, [10, 2]); 4];
-        let unread = IdleWindow { energy: vec![Some(MicroJoules(1)), None], ..window(1_000, [30, 4]) };
-        for (idle, loaded) in [
-            (idle.clone(), vec![window(1_000, [30, 4]); 3]),
-            (idle.clone(), vec![unread; 9]),
-            (vec![window(8_000, [30, 4]); 9], vec![window(1_000, [30, 4]); 9]),
-            (idle, vec![window(0, [30, 4]); 9]),
-        ] {
-            assert_eq!(busy_cpu_microwatts(&domains(), &idle, &loaded), None);
-        }
-        assert_eq!(busy_cpu_microwatts(&[], &[window(0, [1, 1])], &vec![window(1_000, [9, 9]); 9]), None);
-    }
-
-    #[test]
-    fn coefficients_are_relative_to_the_first_type() {
-        let mut found = types();
-        apply(&mut found, &[power("efficiency", 5_000_000, 3_000_000), power("performance", 20_000_000, 4_000_000)]);
-        let figures: Vec<_> = found.iter().map(|of| (of.time_permille, of.cycles_permille, of.basis)).collect();
-        assert_eq!(figures, [(1_000, 1_000, CoreBasis::Calibrated), (250, 333, CoreBasis::Calibrated)]);
-        let mut found = types();
-        apply(&mut found, &[power("efficiency", 5_000_000, 0), power("performance", 20_000_000, 4_000_000)]);
-        assert_eq!((found[1].time_permille, found[1].cycles_permille), (250, 250));
-    }
-
-    #[test]
-    fn what_was_not_measured_for_every_type_changes_nothing() {
-        for powers in [
-            vec![],
-            vec![power("performance", 20_000_000, 0)],
-            vec![power("efficiency", 5_000_000, 0)],
-            vec![power("performance", 50_000, 0), power("efficiency", 20_000, 0)],
-            vec![power("performance", 20_000_000, 0), power("efficiency", 0, 0)],
-        ] {
-            let mut found = types();
-            apply(&mut found, &powers);
-            assert_eq!(found, types(), "{powers:?}");
-        }
-    }
-}
+#[path = "cores_tests.rs"]
+mod tests;

@@ -16,7 +16,7 @@ use super::{Calibration, fingerprint::domain_name};
 pub const DEFAULT_PATH: &str = "/var/lib/joular-bpf/calibration.json";
 
 /// The version rises when a field changes its name, type or meaning.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 
 /// No calibration is larger: 100 bytes for each of 1000 domains.
 const MAX_BYTES: u64 = 256 * 1024;
@@ -79,6 +79,7 @@ pub fn parse(text: &str) -> Result<Calibration, String> {
         }
     }
     let cores = calibration.core_powers.iter().map(|power| &power.microwatts);
+    let cores = cores.chain(calibration.smt.iter().map(|smt| &smt.permille));
     let figures = calibration.baselines.iter().map(|power| &power.microwatts).chain(cores);
     match figures.chain(calibration.costs.iter().map(|cost| &cost.nanoseconds)).all(|figure| figure.is_consistent()) {
         true => Ok(calibration),
@@ -155,10 +156,10 @@ mod tests {
             (b"\xff\xfe".as_slice(), "it is not text"),
             (b"[]".as_slice(), "it is not a calibration"),
             (
-                br#"{"format_version": 1, "old": 1}"#.as_slice(),
-                "its format is version 1, this joular-bpf reads version 2",
+                br#"{"format_version": 2, "old": 1}"#.as_slice(),
+                "its format is version 2, this joular-bpf reads version 3",
             ),
-            (br#"{"format_version": 2}"#.as_slice(), "missing field"),
+            (br#"{"format_version": 3}"#.as_slice(), "missing field"),
             (huge.as_bytes(), "larger than 262144 bytes"),
         ] {
             fs::write(&path, bytes).unwrap();

@@ -13,6 +13,7 @@ use super::{
     Calibration,
     at_rest::AtRest,
     baseline::IdlePower,
+    cores::SmtRatio,
     costs::{Category, Cost},
     file::FORMAT_VERSION,
     fingerprint::{EnergyFingerprint, Fingerprint},
@@ -71,6 +72,10 @@ pub fn calibration() -> Calibration {
             cost(Category::Clock, 30),
         ],
         core_powers: Vec::new(),
+        smt: Some(SmtRatio {
+            cpus: vec![2, 0, 3, 1],
+            permille: Summary { count: 8, least: 1_150, typical: 1_180, spread: 40 },
+        }),
     }
 }
 

@@ -124,7 +124,7 @@ pub fn cost_batches(instrument: &mut Instrument, time: Duration) -> Result<Vec<B
     let count = count.saturating_sub(WARM_UP).max(LEAST_BATCHES);
     let mut batches = Vec::new();
     for phase in &PHASES {
-        let trainer = phase.load.map(Trainer::start).transpose()?;
+        let trainer = phase.load.as_ref().map(Trainer::start).transpose()?;
         let target = trainer.as_ref().map(Trainer::pid).filter(|_| phase.is_target);
         if let Some(pid) = target {
             instrument.add_target(pid)?;

@@ -33,7 +33,7 @@ use thiserror::Error;
 
 use self::{
     baseline::{BaselineError, IdlePower},
-    cores::CorePower,
+    cores::{CorePower, SmtRatio},
     costs::{Cost, instrument_costs},
     file::FileError,
     fingerprint::{Difference, Fingerprint},
@@ -55,6 +55,9 @@ pub struct Calibration {
     /// Of a hybrid processor; empty otherwise, and where energy is modelled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub core_powers: Vec<CorePower>,
+    /// Of a processor with hyper-threads, if it could be measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smt: Option<SmtRatio>,
 }
 
 impl Calibration {

@@ -22,15 +22,25 @@ pub fn write_text(out: &mut impl Write, calibration: &Calibration) -> io::Result
         writeln!(out, "  {name:<36} {:>5} {rest:>12} {error:>12} {typical:>12} {spread:>12}  {label}", figures.count)?;
     }
     if !calibration.core_powers.is_empty() {
-        let head = "one busy CPU, above idle";
+        let head = "one more busy CPU";
         writeln!(out, "{head:<38} {:>5} {:>12} {:>12} {:>12}  frequency", "n", "least", "typical", "spread")?;
     }
     for power in &calibration.core_powers {
-        let name = format!("{} (CPU {})", power.name.escape_debug(), power.cpu);
+        let name = format!("{} (CPUs {})", power.name.escape_debug(), list(&power.cpus));
         let figures = power.microwatts;
         let [least, typical, spread] = [figures.least, figures.typical, figures.spread].map(watts);
         let frequency = format!("{} MHz", power.kilohertz / 1000);
         writeln!(out, "  {name:<36} {:>5} {least:>12} {typical:>12} {spread:>12}  {frequency}", figures.count)?;
+    }
+    if let Some(smt) = &calibration.smt {
+        writeln!(
+            out,
+            "{:<38} {:>5} {:>12} {:>12} {:>12}",
+            "two hyper-threads by one", "n", "least", "typical", "spread"
+        )?;
+        let (name, figures) = (format!("CPUs {}", list(&smt.cpus)), smt.permille);
+        let [least, typical, spread] = [figures.least, figures.typical, figures.spread].map(thousandths);
+        writeln!(out, "  {name:<36} {:>5} {least:>12} {typical:>12} {spread:>12}", figures.count)?;
     }
     writeln!(out, "{:<38} {:>5} {:>12} {:>12} {:>12}  runs", "cost of one", "n", "least", "typical", "spread")?;
     for cost in &calibration.costs {
@@ -48,9 +58,16 @@ pub fn write_json(out: &mut impl Write, calibration: &Calibration) -> io::Result
     writeln!(out)
 }
 
+fn list(cpus: &[u32]) -> String {
+    cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
 fn watts(microwatts: u64) -> String {
-    let milliwatts = microwatts / 1000;
-    format!("{}.{:03} W", milliwatts / 1000, milliwatts % 1000)
+    format!("{} W", thousandths(microwatts / 1000))
+}
+
+fn thousandths(of: u64) -> String {
+    format!("{}.{:03}", of / 1000, of % 1000)
 }
 
 #[cfg(test)]
@@ -67,6 +84,8 @@ measured under: idle states POLL, C1, C6; limits of idle states none; frequency 
 idle power                                 n      at rest        error      typical       spread  label
   package of socket 0                     18     20.000 W      0.150 W     20.000 W      0.001 W  measured
   dram of socket 0                        18      2.000 W      0.150 W      2.000 W      0.001 W  measured
+two hyper-threads by one                   n        least      typical       spread
+  CPUs 2,0,3,1                             8        1.150        1.180        0.040
 cost of one                                n        least      typical       spread  runs
   sample of another thread                20       800 ns       890 ns        12 ns  2000
   sample of a target, many frames         20      4000 ns      4090 ns        12 ns  2000

@@ -1,7 +1,7 @@
 //! Runs the loads under which costs are measured, in a process of their own.
 //!
 //! The process is this program again, started with an argument that no user types (as the attach
-//! helper is), so that it can be a target. Its threads, one or two on every CPU (or one on one), work until its
+//! helper is), so that it can be a target. Its threads, one or two on every CPU (or one on some), work until its
 //! standard input closes. So the load ends with the calibration, however that ends.
 
 use std::{
@@ -21,12 +21,12 @@ use crate::privileges::lent;
 pub const TRAINER_ARGUMENT: &str = "--calibration-load-internal";
 
 /// What its threads do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Load {
     /// Stay in user code, below so many stack frames.
     Spin { frames: usize },
-    /// Stay in user code on this CPU alone.
-    SpinOn { cpu: u32 },
+    /// Stay in user code on these CPUs alone.
+    SpinOn { cpus: Vec<u32> },
     /// Hand a byte to and fro: every hand-over is a context switch.
     Switch,
 }
@@ -36,14 +36,16 @@ const MOST_FRAMES: usize = 127;
 
 const READY: &str = "ready";
 
-/// Stands before the number of the only CPU that works.
+/// Stands before the numbers of the only CPUs that work.
 const CPU_PREFIX: &str = "cpu";
 
 impl Load {
-    fn argument(self) -> String {
+    fn argument(&self) -> String {
         match self {
             Self::Spin { frames } => frames.to_string(),
-            Self::SpinOn { cpu } => format!("{CPU_PREFIX}{cpu}"),
+            Self::SpinOn { cpus } => {
+                format!("{CPU_PREFIX}{}", cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(","))
+            }
             Self::Switch => "switch".to_owned(),
         }
     }
@@ -52,7 +54,8 @@ impl Load {
         match text {
             "switch" => Some(Self::Switch),
             text if text.starts_with(CPU_PREFIX) => {
-                Some(Self::SpinOn { cpu: text.strip_prefix(CPU_PREFIX)?.parse().ok()? })
+                let cpus = text.strip_prefix(CPU_PREFIX)?.split(',').map(|cpu| cpu.parse().ok());
+                Some(Self::SpinOn { cpus: cpus.collect::<Option<Vec<u32>>>()? })
             }
             number => number
                 .parse()
@@ -69,7 +72,7 @@ pub struct Trainer(Child);
 
 impl Trainer {
     /// Starts a load and waits until it works.
-    pub fn start(load: Load) -> Result<Self, CalibrationError> {
+    pub fn start(load: &Load) -> Result<Self, CalibrationError> {
         let failed = |operation| move |source| CalibrationError::Trainer { operation, source };
         let mut command = Command::new("/proc/self/exe");
         command.args([TRAINER_ARGUMENT, &load.argument()]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -122,10 +125,13 @@ pub fn run_trainer(arguments: &[OsString]) -> ExitCode {
 fn work(load: Load) -> io::Result<()> {
     let ours = sched_getaffinity(None)?;
     for cpu in (0..CpuSet::MAX_CPU).filter(|cpu| ours.is_set(*cpu)) {
-        match load {
-            Load::Spin { frames } => on_cpu(cpu, move || spin::below(frames))?,
-            Load::SpinOn { cpu: only } if usize::try_from(only) == Ok(cpu) => on_cpu(cpu, || spin::below(1))?,
-            Load::SpinOn { .. } => {}
+        match &load {
+            &Load::Spin { frames } => on_cpu(cpu, move || spin::below(frames))?,
+            Load::SpinOn { cpus } => {
+                if u32::try_from(cpu).is_ok_and(|cpu| cpus.contains(&cpu)) {
+                    on_cpu(cpu, || spin::below(1))?;
+                }
+            }
             Load::Switch => {
                 // Both on one CPU: a byte that arrives is a switch.
                 let (there, back) = (io::pipe()?, io::pipe()?);
@@ -254,11 +260,14 @@ mod tests {
 
     #[test]
     fn a_load_survives_its_way_through_the_command_line() {
-        for load in [Load::Switch, Load::Spin { frames: 1 }, Load::Spin { frames: 127 }, Load::SpinOn { cpu: 17 }] {
+        let on = |cpus: &[u32]| Load::SpinOn { cpus: cpus.to_vec() };
+        for load in [Load::Switch, Load::Spin { frames: 1 }, Load::Spin { frames: 127 }, on(&[17]), on(&[3, 0, 12])] {
             assert_eq!(Load::parse(&load.argument()), Some(load));
         }
         let huge = "9".repeat(128 << 10);
-        for text in ["", "0", "128", "-1", "spin", "cpu", "cpu-1", "cpu4294967296", "1 1", "switch ", &huge] {
+        for text in
+            ["", "0", "128", "-1", "spin", "cpu", "cpu-1", "cpu4294967296", "cpu1,", "cpu1,x", "1 1", "switch ", &huge]
+        {
             assert_eq!(Load::parse(text), None, "{text}");
         }
     }

@@ -224,7 +224,7 @@ pub struct Flags {
     #[arg(long, value_name = "WATTS", help_heading = heading::ENERGY)]
     pub idle_watts: Option<f64>,
 
-    /// Power of a core with two busy hyper-threads relative to one busy one, 1 to 2 [default: 1.125]
+    /// Power of a core with two busy hyper-threads relative to one busy one, 1 to 2 [default: as calibrated, else 1.125]
     #[arg(long, value_name = "RATIO", help_heading = heading::ENERGY)]
     pub smt_ratio: Option<f64>,
 

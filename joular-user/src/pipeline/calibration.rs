@@ -29,7 +29,7 @@ use crate::{
     progress::Progress,
 };
 
-/// Least time for a CPU of each type of a hybrid processor.
+/// Least time for each load of cores.
 const LEAST_CORE_TIME: Duration = Duration::from_secs(4);
 
 /// Measures, keeps the result and shows it.
@@ -52,13 +52,13 @@ pub fn calibrate(options: &Calibrate, out: &mut impl Write) -> Result<Exit, Fail
     };
     let (idle, loaded) =
         if has_baselines { (options.duration / 2, options.duration / 2) } else { (Duration::ZERO, options.duration) };
-    let (mut baselines, mut core_powers) = (Vec::new(), Vec::new());
+    let (mut baselines, mut cores) = (Vec::new(), core_types::Measured::default());
     if has_baselines {
         messages::info(&format!("measuring idle power for {idle:?}, leave the machine alone; {}", selected.reason));
         let windows = measure::idle_windows(&mut instrument, source, idle).map_err(CalibrationError::from)?;
         baselines = idle_power(source.domains(), &windows).map_err(CalibrationError::from)?;
-        let each = (options.duration / 4).max(LEAST_CORE_TIME);
-        core_powers = core_types::measure(&mut instrument, source, &windows, Path::new(CPU_ROOT), each)?;
+        let each = (options.duration / 5).max(LEAST_CORE_TIME);
+        cores = core_types::measure(&mut instrument, source, cpu_root, each)?;
     } else {
         messages::info(&format!("no idle power is measured, because the source knows it: {}", selected.reason));
     }
@@ -72,8 +72,9 @@ pub fn calibrate(options: &Calibrate, out: &mut impl Write) -> Result<Exit, Fail
     drop((statistics, progress));
     let made = clock::unix_micros_at(clock::monotonic_now());
     let costs = costs::costs(&batches);
+    let core_types::Measured { powers: core_powers, smt } = cores;
     let calibration =
-        Calibration { format_version: file::FORMAT_VERSION, made, fingerprint, baselines, costs, core_powers };
+        Calibration { format_version: file::FORMAT_VERSION, made, fingerprint, baselines, costs, core_powers, smt };
     keep(options, &calibration, out)?;
     Ok(Exit::Success)
 }

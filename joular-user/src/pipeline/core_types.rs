@@ -1,4 +1,4 @@
-//! Finds the core types of this machine for a run, and measures them for a calibration.
+//! Finds the core types of this machine for a run, and measures them and their hyper-threads for a calibration.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -8,7 +8,7 @@ use crate::{
     calibration::{
         CalibrationError,
         baseline::IdleWindow,
-        cores::{self, CorePower},
+        cores::{self, CorePower, SmtRatio, Steps},
         file,
         fingerprint::Fingerprint,
         instrument::Instrument,
@@ -17,26 +17,35 @@ use crate::{
     },
     config::{CalibrationChoice, MemoryBy},
     energy::EnergySource,
-    kernel::core_types::{self, CoreKind},
+    kernel::{
+        core_types::{self, CoreKind},
+        cpus,
+    },
     messages,
 };
 
-/// The core types that a run divides by, with the coefficients of the calibration that holds for it.
+/// What a run's division of CPU time takes from the calibration that holds for it.
+#[derive(Debug, Default)]
+pub struct Cores {
+    /// The core types that a run divides by, with their coefficients.
+    pub types: Vec<CoreType>,
+    /// As [`joular_data::model::policy::Policy::smt_permille`]; `None`: not measured.
+    pub smt_permille: Option<u32>,
+}
+
 /// Why a calibration does not hold has been said already.
-pub fn for_run(cpu_root: &Path, per_core: bool, choice: &CalibrationChoice, now: &Fingerprint) -> Vec<CoreType> {
+pub fn for_run(cpu_root: &Path, per_core: bool, choice: &CalibrationChoice, now: &Fingerprint) -> Cores {
     let mut types = core_types::types(cpu_root, per_core);
     let path = match choice {
         CalibrationChoice::None => None,
         CalibrationChoice::Usual => Some(Path::new(file::DEFAULT_PATH)),
         CalibrationChoice::File(path) => Some(path.as_path()),
     };
-    if types.is_empty() {
-        return types;
-    }
     let stored =
         path.and_then(|path| file::read(path).ok()).filter(|stored| stored.fingerprint.mismatches(now).is_empty());
-    cores::apply(&mut types, &stored.map(|stored| stored.core_powers).unwrap_or_default());
-    types
+    let Some(stored) = stored else { return Cores { types, smt_permille: None } };
+    cores::apply(&mut types, &stored.core_powers);
+    Cores { types, smt_permille: stored.smt.as_ref().and_then(SmtRatio::policy_permille) }
 }
 
 /// Divides the domains of a run by these types, and those of memory as is asked.
@@ -52,36 +61,63 @@ pub fn divide(run: &mut RunInfo, types: &[CoreType], memory_by: MemoryBy) {
     }
 }
 
-/// What one busy CPU of each type draws above idle; empty unless the processor is hybrid and all types
-/// could be measured.
+/// What was measured of cores.
+#[derive(Debug, Default)]
+pub struct Measured {
+    /// Empty unless the processor is hybrid and all types could be measured.
+    pub powers: Vec<CorePower>,
+    /// Of the first type that has hyper-threads.
+    pub smt: Option<SmtRatio>,
+}
+
+/// Loads cores of each type of a hybrid processor, and both hyper-threads of cores that have two.
 ///
 /// # Errors
 /// If a load cannot be started or a window not be passed.
 pub fn measure(
     instrument: &mut Instrument,
     source: &mut dyn EnergySource,
-    idle: &[IdleWindow],
     cpu_root: &Path,
     time: Duration,
-) -> Result<Vec<CorePower>, CalibrationError> {
-    let mut powers = Vec::new();
-    for CoreKind { name, cpus } in core_types::kinds(cpu_root) {
-        // The last one, because the first serves most interrupts.
-        let Some(cpu) = cpus.last().copied() else { continue };
-        messages::info(&format!("measuring CPU {cpu} ({name}) under load for {time:?}, leave the machine alone"));
-        let trainer = Trainer::start(Load::SpinOn { cpu })?;
-        let loaded = measure::idle_windows(instrument, source, time)?;
-        let kilohertz = frequency_khz(cpu_root, cpu);
-        drop(trainer);
-        match cores::busy_cpu_microwatts(source.domains(), idle, &loaded) {
-            Some(microwatts) => powers.push(CorePower { name, cpu, microwatts, kilohertz }),
-            None => {
-                messages::warn(&format!("CPU {cpu} ({name}): too few certain windows: its type is not calibrated"));
-                return Ok(Vec::new());
-            }
+) -> Result<Measured, CalibrationError> {
+    let (mut kinds, online) = (core_types::kinds(cpu_root), cpus::online(cpu_root));
+    let is_hybrid = !kinds.is_empty();
+    if !is_hybrid {
+        kinds.push(CoreKind { name: "core".to_owned(), cpus: online.iter().map(|cpu| cpu.id).collect() });
+    }
+    let all = Steps::of(&kinds, &online);
+    let is_whole = all.len() == kinds.len();
+    let mut measured = Measured::default();
+    for steps in all.into_iter().filter(|steps| is_hybrid && is_whole || !steps.threads.is_empty()) {
+        let mut load = |cpus: &[u32]| -> Result<(Vec<IdleWindow>, u64), CalibrationError> {
+            let shown = cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+            let name = &steps.name;
+            messages::info(&format!("measuring {name} CPUs under load for {time:?}: {shown}: leave the machine alone"));
+            let trainer = Trainer::start(&Load::SpinOn { cpus: cpus.to_vec() })?;
+            let windows = measure::idle_windows(instrument, source, time)?;
+            let kilohertz = cpus.last().map_or(0, |cpu| frequency_khz(cpu_root, *cpu));
+            drop(trainer);
+            Ok((windows, kilohertz))
+        };
+        let (first, _) = load(&steps.first)?;
+        let (cores, kilohertz) = load(&steps.cores)?;
+        let threads = if steps.threads.is_empty() { Vec::new() } else { load(&steps.threads)?.0 };
+        let domains = source.domains();
+        let Some(of_core) = cores::added_cpu_microwatts(domains, &first, &cores) else {
+            messages::warn(&format!("{} CPUs: too few certain windows: they are not calibrated", steps.name));
+            measured.powers.clear();
+            break;
+        };
+        if measured.smt.is_none() {
+            let of_thread = cores::added_cpu_microwatts(domains, &cores, &threads);
+            let permille = of_thread.and_then(|of_thread| cores::smt_permille(of_core, of_thread));
+            measured.smt = permille.map(|permille| SmtRatio { cpus: steps.threads, permille });
+        }
+        if is_hybrid && is_whole {
+            measured.powers.push(CorePower { name: steps.name, cpus: steps.cores, microwatts: of_core, kilohertz });
         }
     }
-    Ok(powers)
+    Ok(measured)
 }
 
 /// 0 if the kernel does not say.
@@ -117,7 +153,7 @@ mod tests {
         let (directory, root) = machine();
         let power = |name: &str, typical| CorePower {
             name: name.into(),
-            cpu: 0,
+            cpus: vec![0],
             microwatts: Summary { count: 9, least: typical, typical, spread: 0 },
             kilohertz: 0,
         };
@@ -129,11 +165,12 @@ mod tests {
         let other = Fingerprint { kernel: "other".into(), ..now.clone() };
         let choice = CalibrationChoice::File(path);
         let found = |choice, now| {
-            let types = for_run(&root, false, choice, now);
-            types.iter().map(|of| (of.time_permille, of.basis)).collect::<Vec<_>>()
+            let Cores { types, smt_permille } = for_run(&root, false, choice, now);
+            (types.iter().map(|of| (of.time_permille, of.basis)).collect::<Vec<_>>(), smt_permille)
         };
-        let assumed = [(1_000, CoreBasis::Assumed); 2];
-        assert_eq!(found(&choice, now), [(1_000, CoreBasis::Calibrated), (250, CoreBasis::Calibrated)]);
+        let assumed = (vec![(1_000, CoreBasis::Assumed); 2], None);
+        let calibrated = vec![(1_000, CoreBasis::Calibrated), (250, CoreBasis::Calibrated)];
+        assert_eq!(found(&choice, now), (calibrated, Some(1_180)));
         assert_eq!(found(&choice, &other), assumed);
         assert_eq!(found(&CalibrationChoice::None, now), assumed);
     }

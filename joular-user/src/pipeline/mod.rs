@@ -212,12 +212,13 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
     let roots = Roots { cpu: cpu_root, sys: &options.energy.sys_root, proc: &config.proc_root };
     let now = calibration::fingerprint_of(roots, &host, selected.source.as_ref(), programs.event_name());
     let calibrated = as_the_user(|| calibration::for_run(&config.calibration, &now)).map_err(unprivileged)??;
-    let types = core_types::for_run(cpu_root, per_core, &config.calibration, &now);
-    if let Some(warning) = cores::warning(&types) {
+    let found = core_types::for_run(cpu_root, per_core, &config.calibration, &now);
+    if let Some(warning) = cores::warning(&found.types) {
         messages::warn(&warning);
     }
     let mut info = run_info(config, options, &selected, &programs, host, calibrated);
-    core_types::divide(&mut info, &types, options.memory_by);
+    info.policy.smt_permille = config.policy.smt_permille.or(found.smt_permille).unwrap_or(info.policy.smt_permille);
+    core_types::divide(&mut info, &found.types, options.memory_by);
     let mut consumer = Consumer::new(outputs, recorder, config.redaction.clone());
     consumer.take(&Event::RunStarted(Box::new(info)))?;
     let mut live = Live {

@@ -13,7 +13,7 @@ pub enum CoreBasis {
     /// Nothing is known: all types count the same.
     #[default]
     Assumed,
-    /// `joular-bpf calibrate` ran one CPU of each type.
+    /// `joular-bpf calibrate` loaded cores of each type.
     Calibrated,
 }
 
@@ -26,7 +26,7 @@ pub struct CoreType {
     pub cpus: Vec<u32>,
     /// Socket and core, as table `weights` has them.
     pub places: Vec<(u32, u32)>,
-    /// Power above idle of a busy CPU of this type, relative to one of the first type, in thousandths.
+    /// Power that one more busy CPU of this type draws, relative to one of the first type, in thousandths.
     pub time_permille: u32,
     /// The same per cycle.
     pub cycles_permille: u32,
