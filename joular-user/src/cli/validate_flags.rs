@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct ValidateFlags {
     /// Directory of the data set
     #[arg(value_name = "DIR")]
@@ -25,6 +25,10 @@ pub struct ValidateFlags {
     /// Zone of the log's times that do not say theirs, such as +01:00 [default: UTC]
     #[arg(long, value_name = "OFFSET", allow_hyphen_values = true)]
     pub utc_offset: Option<String>,
+
+    /// The meter's class: its limit of error as its maker states it, in percent of its reading
+    #[arg(long, value_name = "PERCENT")]
+    pub meter_class: Option<f64>,
 
     /// Windows that start at or after this time: UTC (2026-03-01T12:00:00Z) or time into the run (30s, 5m)
     #[arg(long, value_name = "TIME")]

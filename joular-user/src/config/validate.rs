@@ -23,12 +23,16 @@ pub fn validation(flags: &ValidateFlags) -> Result<Request, ConfigError> {
         utc_offset_s(text)
             .ok_or_else(|| invalid("--utc-offset", format!("'{text}' is not an offset: write +01:00 or -05:30")))
     });
+    if flags.meter_class.is_some_and(|percent| !(0.0..=100.0).contains(&percent)) {
+        return Err(invalid("--meter-class", "not between 0 and 100 percent".to_owned()));
+    }
     Ok(Request {
         reference: flags.reference.clone(),
         filter,
         domains: flags.domain.clone(),
         most_shift,
         utc_offset_s: offset.transpose()?.unwrap_or(0),
+        meter_class: flags.meter_class,
         is_json: flags.json,
     })
 }
@@ -72,6 +76,14 @@ mod tests {
         {
             let request = validation(&flags("30s", text)).unwrap();
             assert_eq!((request.utc_offset_s, request.most_shift), (expected, Duration::from_secs(30)), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_class_is_a_percentage() {
+        for (meter_class, is_right) in [(0.5, true), (100.0, true), (-1.0, false), (f64::NAN, false), (101.0, false)] {
+            let flags = ValidateFlags { meter_class: Some(meter_class), ..flags("30s", None) };
+            assert_eq!(validation(&flags).is_ok_and(|request| request.meter_class == Some(meter_class)), is_right);
         }
     }
 

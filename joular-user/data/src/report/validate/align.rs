@@ -38,13 +38,15 @@ fn meter(span: &Span, curve: &Curve, shift_us: i64) -> Option<f64> {
     curve.mean_watts(span.start_us.saturating_add(shift_us), span.end_us.saturating_add(shift_us))
 }
 
-/// What is fitted: the spans that the meter knows at this shift and that have neighbours.
+/// What is fitted: the spans that the meter knows at this shift and that have neighbours. Those keep their phase that have
+/// neighbours in it.
 pub fn points(spans: &[Span], curve: &Curve, shift_us: i64) -> Vec<(Span, Point)> {
     let point = |three: &[Span]| match three {
         [before, here, after] if before.is_before(here) && here.is_before(after) => {
             let meter = meter(here, curve, shift_us)?;
+            let phase = here.phase.filter(|_| before.phase == here.phase && after.phase == here.phase);
             let (before, after) = (before.watts(), after.watts());
-            Some((*here, Point { before, here: here.watts(), after, meter }))
+            Some((Span { phase, ..*here }, Point { before, here: here.watts(), after, meter }))
         }
         _ => None,
     };

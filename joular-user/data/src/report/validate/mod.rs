@@ -2,13 +2,14 @@
 //!
 //! [`recorded`] has the power of the data set's domains in spans of windows, [`meter`] reads the log
 //! and [`curve`] averages it over any span. [`align`] finds how far the meter's clock is ahead, and
-//! [`fit`] how the meter's watts follow from joular-bpf's, with honest intervals. docs/trust.md
-//! explains the result to users.
+//! [`fit`] how the meter's watts follow from joular-bpf's, with honest intervals, and [`phases`] whether one gain holds for all
+//! loads. docs/trust.md explains the result to users.
 
 mod align;
 mod curve;
 mod fit;
 pub mod meter;
+mod phases;
 mod recorded;
 mod render;
 #[cfg(test)]
@@ -30,6 +31,7 @@ use self::{
     curve::Curve,
     fit::{Fit, LEAST_SPANS, Point},
     meter::{MeterError, MeterLog},
+    phases::{Gains, HeldOut},
     recorded::{Recorded, Span},
 };
 use super::profile::Filter;
@@ -55,6 +57,8 @@ pub struct Request {
     pub most_shift: Duration,
     /// How far the meter's times are ahead of UTC where they do not say their zone, in seconds.
     pub utc_offset_s: i64,
+    /// The meter's limit of error, percent of its reading, as its maker states it.
+    pub meter_class: Option<f64>,
     pub is_json: bool,
 }
 
@@ -98,7 +102,13 @@ pub struct Validation {
     span_us: i64,
     alignment: Alignment,
     most_shift: Duration,
+    meter_class: Option<f64>,
     fit: Fit,
+    /// Of the phases in `gains`, with the first for what is in none.
+    phases: Vec<TargetText>,
+    /// `None`: there are not two phases whose gains could be told.
+    gains: Option<Gains>,
+    held_out: Option<HeldOut>,
 }
 
 /// Compares the data set at `root` with a meter's log.
@@ -108,7 +118,8 @@ pub struct Validation {
 pub fn run(root: &Path, request: &Request) -> Result<Validation, ValidateError> {
     let log = MeterLog::open(&request.reference, request.utc_offset_s)?;
     let recorded = Recorded::read(root, &request.filter, &request.domains)?;
-    compare(&recorded, &log, request.most_shift)
+    let found = compare(&recorded, &log, request.most_shift)?;
+    Ok(Validation { meter_class: request.meter_class, ..found })
 }
 
 fn compare(recorded: &Recorded, log: &MeterLog, most_shift: Duration) -> Result<Validation, ValidateError> {
@@ -125,6 +136,8 @@ fn compare(recorded: &Recorded, log: &MeterLog, most_shift: Duration) -> Result<
     }
     let (spans, points): (Vec<Span>, Vec<Point>) = points.into_iter().unzip();
     let fit = fit::fit(&points).ok_or(ValidateError::Constant)?;
+    let of_spans: Vec<Option<usize>> = spans.iter().map(|span| span.phase).collect();
+    let runs: Vec<usize> = spans.iter().map(|span| span.run).collect();
     let mut lengths: Vec<i64> = spans.iter().map(|span| span.end_us - span.start_us).collect();
     lengths.sort_unstable();
     Ok(Validation {
@@ -143,7 +156,11 @@ fn compare(recorded: &Recorded, log: &MeterLog, most_shift: Duration) -> Result<
         span_us: lengths.get(lengths.len() / 2).copied().unwrap_or(0),
         alignment,
         most_shift,
+        meter_class: None,
         fit,
+        phases: recorded.phases.clone(),
+        gains: phases::gains(&points, &of_spans),
+        held_out: phases::held_out(&points, &runs),
     })
 }
 

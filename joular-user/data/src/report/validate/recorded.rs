@@ -15,11 +15,11 @@ use crate::{
         read::{
             decode_ahead,
             files::{self, RunFiles},
-            run_row,
+            marks, run_row,
             span::Span as TimeSpan,
         },
         store::{self, StoredFile},
-        tables::{Windows, shared, windows},
+        tables::{Marks, Windows, shared, windows},
     },
     model::{
         domain::{Label, Role},
@@ -41,6 +41,10 @@ pub struct Span {
     pub end_us: i64,
     pub energy_uj: u64,
     pub windows: u64,
+    /// Index into [`Recorded::phases`]; `None`: it has windows of several phases.
+    pub phase: Option<usize>,
+    /// Which run it is of.
+    pub run: usize,
 }
 
 impl Span {
@@ -67,6 +71,8 @@ pub struct Recorded {
     pub left_out: BTreeSet<String>,
     /// The weakest label of the domains.
     pub label: Option<Label>,
+    /// Paths of phases. The first one is for windows that are in none.
+    pub phases: Vec<TargetText>,
 }
 
 /// The domains of a window together.
@@ -78,6 +84,8 @@ struct Window {
     is_late: bool,
     /// Some energy is not certain.
     is_uncertain: bool,
+    /// Index into [`Recorded::phases`].
+    phase: usize,
 }
 
 impl Window {
@@ -93,10 +101,12 @@ impl Recorded {
     /// # Errors
     /// If a file cannot be read or is damaged, there are several hosts, or no such domain.
     pub fn read(root: &Path, filter: &Filter, domains: &[String]) -> Result<Self, ValidateError> {
-        let mut recorded = Self::default();
+        let mut recorded = Self { phases: vec![TargetText::default()], ..Self::default() };
         for files in files::find(&store::open(root)?)? {
             let row = run_row::read(&files.row)?;
-            let run = Run { info: row.info, end: row.end.map(|(end, _)| end), phases: Vec::new() };
+            let marks: Vec<StoredFile> =
+                files.parts.iter().filter_map(|(_, part)| part.file::<Marks>().cloned()).collect();
+            let run = Run { info: row.info, end: row.end.map(|(end, _)| end), phases: marks::read(&marks)? };
             if filter.allows_run(&run) {
                 recorded.hosts.insert(run.info.host.clone());
                 recorded.read_run(&run, &files, filter.span(&run), domains)?;
@@ -116,6 +126,11 @@ impl Recorded {
 
     fn read_run(&mut self, run: &Run, files: &RunFiles, span: TimeSpan, domains: &[String]) -> DataResult<()> {
         let mut of_run: BTreeMap<i64, Window> = BTreeMap::new();
+        for phase in &run.phases {
+            if !self.phases.contains(&phase.path) {
+                self.phases.push(phase.path.clone());
+            }
+        }
         let parts: Vec<StoredFile> =
             files.parts.iter().filter_map(|(_, part)| part.file::<Windows>()).cloned().collect();
         decode_ahead::batches(&parts, &span, |columns| {
@@ -131,7 +146,8 @@ impl Recorded {
                     continue;
                 }
                 self.domains.insert((name.to_owned(), sources.maybe(row)?.unwrap_or_default().to_owned()));
-                let window = of_run.entry(start.0).or_default();
+                let phase = || self.phases.iter().position(|path| Some(path) == innermost(run, start)).unwrap_or(0);
+                let window = of_run.entry(start.0).or_insert_with(|| Window { phase: phase(), ..Window::default() });
                 window.length_ns = lengths.natural(row)?;
                 window.energy_uj = window.energy_uj.saturating_add(energies.natural(row)?);
                 window.is_late |= failed.maybe(row) == Some(true);
@@ -165,7 +181,7 @@ impl Recorded {
     /// none, nor are those at a run's end whose energy never came or that make no whole span.
     pub fn spans(&self, least_us: i64) -> Vec<Span> {
         let mut spans = Vec::new();
-        for run in &self.runs {
+        for (number, run) in self.runs.iter().enumerate() {
             let mut open: Option<Span> = None;
             // Whether energy is to come that belongs to no open span.
             let (mut is_owed, mut was_late) = (false, false);
@@ -180,8 +196,10 @@ impl Recorded {
                     open = None;
                     continue;
                 }
-                let new = Span { start_us: *start_us, end_us: *start_us, energy_uj: 0, windows: 0 };
+                let phase = Some(window.phase);
+                let new = Span { start_us: *start_us, end_us: *start_us, energy_uj: 0, windows: 0, phase, run: number };
                 let mut span = open.take().unwrap_or(new);
+                span.phase = span.phase.filter(|of_span| *of_span == window.phase);
                 span.end_us = window.end_us(*start_us);
                 span.energy_uj = span.energy_uj.saturating_add(window.energy_uj);
                 span.windows += 1;
@@ -196,13 +214,20 @@ impl Recorded {
     }
 }
 
+/// The path of the phase in which a window is, that of the inner one if there are several.
+fn innermost(run: &Run, start: UnixMicros) -> Option<&TargetText> {
+    let within = run.phases.iter().filter(|phase| phase.has(start));
+    within.map(|phase| &phase.path).max_by_key(|path| path.raw().len())
+}
+
 #[cfg(test)]
 impl Recorded {
-    /// A run of a package, with windows of a second: µJ by start.
-    pub fn of_seconds(windows: BTreeMap<i64, u64>) -> Self {
-        let window = |energy_uj| Window { length_ns: 1_000_000_000, energy_uj, ..Window::default() };
+    /// A run of a package, with windows of a second: µJ by start, and the number of the window's phase.
+    pub fn of_seconds(windows: BTreeMap<i64, (u64, usize)>, phases: &[&str]) -> Self {
+        let window = |(energy_uj, phase)| Window { length_ns: 1_000_000_000, energy_uj, phase, ..Window::default() };
         Self {
-            runs: vec![windows.into_iter().map(|(start_us, energy_uj)| (start_us, window(energy_uj))).collect()],
+            runs: vec![windows.into_iter().map(|(start_us, of)| (start_us, window(of))).collect()],
+            phases: phases.iter().map(|phase| TargetText::from(*phase)).collect(),
             hosts: BTreeSet::from(["node-1".into()]),
             domains: BTreeSet::from([("package".to_owned(), "test".to_owned())]),
             label: Some(Label::Measured),
@@ -227,7 +252,8 @@ mod tests {
         for (second, (is_late, is_uncertain)) in (0_i64..).zip(windows) {
             let energy_uj = if *is_late { 0 } else { 1_000_000 + late };
             late = if *is_late { late + 1_000_000 } else { 0 };
-            let window = Window { length_ns: 1_000_000_000, energy_uj, is_late: *is_late, is_uncertain: *is_uncertain };
+            let (is_late, is_uncertain) = (*is_late, *is_uncertain);
+            let window = Window { length_ns: 1_000_000_000, energy_uj, is_late, is_uncertain, phase: 0 };
             run.insert(second * 1_000_000, window);
         }
         let recorded = Recorded { runs: vec![run], ..Recorded::default() };
@@ -249,8 +275,18 @@ mod tests {
     }
 
     #[test]
+    fn a_span_is_of_the_phase_of_all_its_windows() {
+        let windows = (0..6).zip([0, 0, 1, 1, 1, 0]).map(|(second, phase)| (second * 1_000_000, (1_000_000, phase)));
+        let recorded = Recorded::of_seconds(windows.collect(), &["", "compute"]);
+        let phases = |least_us| recorded.spans(least_us).iter().map(|span| span.phase).collect::<Vec<_>>();
+        assert_eq!(phases(0), [0, 0, 1, 1, 1, 0].map(Some));
+        assert_eq!(phases(2_000_000), [Some(0), Some(1), None]);
+        assert_eq!(phases(3_000_000), [None; 2]);
+    }
+
+    #[test]
     fn energy_that_comes_after_a_pause_for_windows_before_it_is_in_no_span() {
-        let window = |energy_uj, is_late| Window { length_ns: 1_000_000_000, energy_uj, is_late, is_uncertain: false };
+        let window = |energy_uj, is_late| Window { length_ns: 1_000_000_000, energy_uj, is_late, ..Window::default() };
         let run = [(0, window(0, true)), (5, window(2_000_000, false)), (6, window(1_000_000, false))];
         let run = run.into_iter().map(|(second, window)| (second * 1_000_000, window)).collect();
         let spans = Recorded { runs: vec![run], ..Recorded::default() }.spans(0);

@@ -7,7 +7,11 @@ use std::{
 
 use serde::Serialize;
 
-use super::{Validation, fit::Interval};
+use super::{
+    Validation,
+    fit::Interval,
+    phases::{Gains, HeldOut},
+};
 use crate::{
     model::target_text::TargetText,
     text::{escape, harmless_json},
@@ -32,12 +36,26 @@ struct Whole<'a> {
     correlation: f64,
     offset_w: Interval,
     gain: Interval,
-    r_squared: f64,
+    /// Gains of phases, and whether they are equal; empty and `null` if there are not two phases.
+    gain_by_phase: Vec<OfPhase<'a>>,
+    gains_differ: Option<bool>,
+    /// Percent of its reading, as its maker states it.
+    meter_class_percent: Option<f64>,
+    /// Each fifth of the run predicted by the others.
+    held_out: Option<HeldOut>,
     rmse_w: Interval,
     mean_error_w: Interval,
     residual_w: f64,
     verdict: String,
     warnings: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct OfPhase<'a> {
+    /// Empty for windows in no phase.
+    phase: &'a TargetText,
+    spans: usize,
+    gain: Interval,
 }
 
 #[derive(Serialize)]
@@ -82,7 +100,10 @@ impl Validation {
             correlation: self.alignment.correlation,
             offset_w: self.fit.offset,
             gain: self.fit.gain,
-            r_squared: self.fit.r_squared,
+            gain_by_phase: self.of_phases().collect(),
+            gains_differ: self.gains.as_ref().map(Gains::are_unequal),
+            meter_class_percent: self.meter_class,
+            held_out: self.held_out,
             rmse_w: self.fit.rmse,
             mean_error_w: self.fit.mean_error,
             residual_w: self.fit.residual,
@@ -102,9 +123,17 @@ impl Validation {
         if !self.left_out.is_empty() {
             let _ = writeln!(said, "            without {}", escape(&self.left_out.join(", ")));
         }
+        let class = match self.meter_class {
+            Some(percent) => format!("; class {percent} %: every figure may be off by that beside its interval"),
+            None => "; its class is not given (--meter-class): its error is in no interval".to_owned(),
+        };
         let blank = if self.blank > 0 { format!(", {} without a power", self.blank) } else { String::new() };
-        let _ =
-            writeln!(said, "meter       {} readings, one in {:.2} s{blank}", self.readings, seconds(self.period_us));
+        let _ = writeln!(
+            said,
+            "meter       {} readings, one in {:.2} s{blank}{class}",
+            self.readings,
+            seconds(self.period_us)
+        );
         let _ = writeln!(said, "clocks      {}", self.clocks());
         let _ = writeln!(
             said,
@@ -122,17 +151,59 @@ impl Validation {
         for (name, figure, unit, places) in [("offset", fit.offset, "W", 2), ("gain", fit.gain, "", 4)] {
             let _ = writeln!(said, "{}", line(name, figure, unit, places));
         }
-        let _ = writeln!(said, "  {:<12} {:>10.4}", "R²", fit.r_squared);
         let _ = writeln!(
             said,
             "  {:<12} {:>10.2} W    standard deviation of what the fit leaves",
             "residual", fit.residual
         );
+        self.write_phases(&mut said);
+        if let Some(HeldOut { is_of_runs, rmse_w, predicted, by_load_w: [low, middle, high] }) = self.held_out {
+            let part = if is_of_runs { "run" } else { "fifth of the run" };
+            let _ = writeln!(said, "each {part} by a fit of the others");
+            let _ = writeln!(
+                said,
+                "  {:<12} {rmse_w:>10.2} W    {:.1} % of the meter's variation is predicted",
+                "RMSE",
+                100.0 * predicted
+            );
+            let _ = writeln!(
+                said,
+                "  {:<12} {low:>10.2} {middle:.2} {high:.2} W    mean of meter − fit at low, middle and high power",
+                "by load"
+            );
+        }
         let _ = writeln!(said, "joular-bpf − meter, without the fit");
         let _ = writeln!(said, "{}", line("mean error", fit.mean_error, "W", 2));
         let _ = writeln!(said, "{}", line("RMSE", fit.rmse, "W", 2));
         let _ = writeln!(said, "\n{}", self.verdict());
         said
+    }
+
+    fn of_phases(&self) -> impl Iterator<Item = OfPhase<'_>> {
+        let gains = self.gains.iter().flat_map(|gains| &gains.phases);
+        gains.filter_map(|of| Some(OfPhase { phase: self.phases.get(of.phase)?, spans: of.spans, gain: of.gain }))
+    }
+
+    fn write_phases(&self, said: &mut String) {
+        let Some(gains) = &self.gains else { return };
+        let _ = writeln!(said, "gain by phase");
+        for OfPhase { phase, spans, gain } in self.of_phases() {
+            let name = if phase.raw().is_empty() { "(no phase)".to_owned() } else { phase.to_string() };
+            let _ = writeln!(said, "{}   {spans} spans", line(&name, gain, "", 4));
+        }
+        let _ = if gains.are_unequal() {
+            writeln!(
+                said,
+                "  they differ: chance alone does so in less than {:.2} % of runs",
+                100.0 * gains.chance.max(0.0001)
+            )
+        } else {
+            writeln!(
+                said,
+                "  they may be equal: chance alone makes them as different in {:.0} % of runs",
+                100.0 * gains.chance
+            )
+        };
     }
 
     fn clocks(&self) -> String {

@@ -7,6 +7,7 @@ use super::{
     ValidateError, Validation, compare,
     fit::{Fit, Interval, Point, fit},
     meter::{MeterLog, MeterReading},
+    phases::{Gains, gains, held_out},
     recorded::Recorded,
 };
 use crate::noise::Noise;
@@ -81,6 +82,67 @@ fn intervals_for_independent_spans_would_be_far_too_narrow() {
     assert!(share(naive) < 0.8);
 }
 
+/// 300 spans in which arithmetic (50 W on average) and memory (35 W) take turns of 30 spans. Each raises the meter by its own gain.
+fn in_turns(seed: u64, gains: [f64; 2], kept: f64) -> (Vec<Point>, Vec<Option<usize>>) {
+    const COUNT: usize = 302;
+    let mut noise = Noise(seed);
+    let (load, other) = (waves(&mut noise, COUNT, kept), waves(&mut noise, COUNT, kept));
+    let phase = |at: usize| (at / 30) % 2;
+    let watts: Vec<f64> = load.iter().enumerate().map(|(at, wave)| [50.0, 35.0][phase(at)] + 8.0 * wave).collect();
+    let point = |at: usize| Point {
+        before: watts[at - 1],
+        here: watts[at],
+        after: watts[at + 1],
+        meter: 40.0 + gains[phase(at)] * watts[at] + 2.0 * other[at],
+    };
+    let is_inside = |at: usize| phase(at - 1) == phase(at) && phase(at) == phase(at + 1);
+    ((1..COUNT - 1).map(point).collect(), (1..COUNT - 1).map(|at| is_inside(at).then(|| phase(at))).collect())
+}
+
+/// docs/measured/statistics.md has the figures.
+#[test]
+fn gains_of_phases_are_found_and_said_to_differ_where_they_do() {
+    for kept in [0.0, 0.6, 0.8] {
+        for (of_arithmetic, of_memory) in [(1.15, 1.40), (1.15, 1.20), (1.20, 1.20)] {
+            let truth = [of_arithmetic, of_memory];
+            let runs = (0..RUNS).map(|run| in_turns(run * 7919 + 1, truth, kept));
+            let found: Vec<(Gains, Fit)> =
+                runs.map(|(points, phases)| (gains(&points, &phases).unwrap(), fit(&points).unwrap())).collect();
+            let part = |holds: &dyn Fn(&Gains, &Fit) -> bool| {
+                let held = found.iter().filter(|(gains, fit)| holds(gains, fit)).count();
+                f64::from(u32::try_from(held).unwrap()) / f64::from(u32::try_from(found.len()).unwrap())
+            };
+            let of_phase = |gains: &Gains, phase| gains.phases.iter().find(|of| of.phase == phase).unwrap().gain;
+            let held = [0, 1].map(|phase| part(&|gains, _| of_phase(gains, phase).contains(truth[phase])));
+            let unequal = part(&|gains, _| gains.are_unequal());
+            let one = part(&|_, fit| truth.iter().all(|gain| fit.gain.contains(*gain)));
+            eprintln!("{truth:?}, {kept} is left: held {held:?}, unequal {unequal}, one gain holds both {one}");
+            held.iter().for_each(|held| expect_95_percent(*held, "a phase's gain"));
+            match of_memory - of_arithmetic {
+                0.0 => assert!(unequal < 0.08, "{unequal}"),
+                difference => assert!(unequal > if difference > 0.2 { 0.99 } else { 0.5 }, "{unequal}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_fit_is_judged_where_it_was_not_fitted() {
+    let (points, _) = in_turns(1, [1.15, 1.40], 0.6);
+    let of = |runs: &[usize]| held_out(&points, runs).unwrap();
+    let [fifths, runs] = [of(&[0; 300]), of(&[[0; 150], [1; 150]].concat())];
+    assert!(!fifths.is_of_runs && runs.is_of_runs);
+    let inside = fit(&points).unwrap();
+    assert!(fifths.rmse_w > inside.residual * 0.99 && runs.rmse_w > inside.residual * 0.99, "{fifths:?} {runs:?}");
+    // Least power is memory's alone, most is that of arithmetic: one line is wrong for both.
+    assert!(fifths.by_load_w.iter().any(|watts| watts.abs() > 0.3), "{fifths:?}");
+    // What a run does not have, its fit does not know.
+    let other: Vec<Point> = points.iter().map(|of| Point { meter: of.meter + 20.0, ..*of }).collect();
+    let both = [points.clone(), other].concat();
+    let found = held_out(&both, &[[0; 300], [1; 300]].concat()).unwrap();
+    assert!((19.0..23.0).contains(&found.rmse_w) && found.predicted < 0.0, "{found:?}");
+}
+
 /// A run of windows of a second whose load moves in steps, and a meter that reads `offset + gain ×
 /// power` twice a second, with noise, by a clock that is ahead.
 struct Simulated {
@@ -104,9 +166,9 @@ fn simulated(seed: u64, offset: f64, gain: f64, deviation: f64, ahead_us: i64) -
         })
         .collect();
     let drift = waves(&mut noise, 2 * SECONDS, 0.9);
-    let windows: BTreeMap<i64, u64> = (0_i64..)
+    let windows: BTreeMap<i64, (u64, usize)> = (0_i64..)
         .zip(powers.chunks(10))
-        .map(|(second, powers)| (START_US + second * 1_000_000, (powers.iter().sum::<f64>() * 1e5) as u64))
+        .map(|(second, powers)| (START_US + second * 1_000_000, ((powers.iter().sum::<f64>() * 1e5) as u64, 0)))
         .collect();
     let readings = (0_i64..).zip(powers.chunks(5)).zip(drift).map(|((half, powers), drift)| MeterReading {
         // The mean of the half second around it.
@@ -114,7 +176,7 @@ fn simulated(seed: u64, offset: f64, gain: f64, deviation: f64, ahead_us: i64) -
         watts: offset + gain * powers.iter().sum::<f64>() / 5.0 + deviation * drift,
     });
     Simulated {
-        recorded: Recorded::of_seconds(windows),
+        recorded: Recorded::of_seconds(windows, &[""]),
         log: MeterLog { readings: readings.collect(), ..MeterLog::default() },
     }
 }
@@ -132,7 +194,11 @@ fn a_meters_offset_gain_and_clock_are_found() {
         let found = validated(seed * 7919 + 1, ahead_us);
         assert!(found.alignment.is_found && !found.alignment.is_at_limit, "{found:?}");
         assert!((found.alignment.shift_us - ahead_us).abs() < 150_000, "{ahead_us}: {:?}", found.alignment);
-        assert!((found.fit.gain.value - 1.15).abs() < 0.03 && found.fit.r_squared > 0.98, "{:?}", found.fit);
+        assert!(
+            (found.fit.gain.value - 1.15).abs() < 0.03 && found.held_out.unwrap().predicted > 0.98,
+            "{:?}",
+            found.fit
+        );
         gains += u32::from(found.fit.gain.contains(1.15));
         offsets += u32::from(found.fit.offset.contains(35.0));
     }
@@ -160,6 +226,44 @@ fn the_verdict_is_in_words_and_the_figures_are_in_both_formats() {
     let same = compare(&simulated(3, 0.0, 1.0, 0.8, 0).recorded, &simulated(3, 0.0, 1.0, 0.8, 0).log, Duration::ZERO);
     let verdict = same.unwrap().verdict();
     assert!(verdict.starts_with("joular-bpf and the meter agree"), "{verdict}");
+}
+
+#[test]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small positive powers")]
+fn a_gain_that_depends_on_the_phase_is_told() {
+    const SECONDS: usize = 600;
+    let mut noise = Noise(1);
+    let (load, drift) = (waves(&mut noise, SECONDS, 0.8), waves(&mut noise, SECONDS, 0.6));
+    let phase = |second: usize| 1 + (second / 60) % 2;
+    let watts = |second: usize| [50.0, 35.0][phase(second) - 1] + 6.0 * load[second];
+    let at_us = |second: usize| START_US + i64::try_from(second).unwrap() * 1_000_000;
+    let window = |second: usize| (at_us(second), ((watts(second) * 1e6).round() as u64, phase(second)));
+    let recorded = Recorded::of_seconds((0..SECONDS).map(window).collect(), &["", "compute", "memory"]);
+    let reading = |half: usize| {
+        let second = half / 2;
+        let meter = 40.0 + [1.15, 1.40][phase(second) - 1] * watts(second) + 0.5 * drift[second];
+        MeterReading { at_us: at_us(second) + if half.is_multiple_of(2) { 250_000 } else { 750_000 }, watts: meter }
+    };
+    let log = MeterLog { readings: (0..2 * SECONDS).map(reading).collect(), ..MeterLog::default() };
+    let found = Validation { meter_class: Some(1.0), ..compare(&recorded, &log, Duration::ZERO).unwrap() };
+    let written = |is_json| {
+        let mut out = Vec::new();
+        found.write(is_json, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let json: serde_json::Value = serde_json::from_str(&written(true)).unwrap();
+    for (phase, gain) in [("compute", 1.15), ("memory", 1.40)] {
+        let of_phase = json["gain_by_phase"].as_array().unwrap().iter().find(|of| of["phase"] == phase).unwrap();
+        let [low, high] = ["low", "high"].map(|end| of_phase["gain"][end].as_f64().unwrap());
+        assert!(low <= gain && gain <= high && high - low < 0.1, "{of_phase}");
+    }
+    assert_eq!((&json["gains_differ"], &json["meter_class_percent"]), (&true.into(), &1.0.into()));
+    let text = written(false);
+    for expected in
+        ["class 1 %", "gain by phase", "they differ", "each fifth of the run", "The gain depends on the load"]
+    {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
 }
 
 #[test]

@@ -33,6 +33,7 @@ fn request(root: &Path, domains: &[&str]) -> Request {
         domains: domains.iter().map(ToString::to_string).collect(),
         most_shift: Duration::ZERO,
         utc_offset_s: 0,
+        meter_class: None,
         is_json: false,
     }
 }

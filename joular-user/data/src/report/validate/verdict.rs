@@ -1,10 +1,10 @@
 //! Says in plain words what a comparison with a wattmeter means, and what makes it doubtful.
 
-use super::{Validation, fit::LEAST_INDEPENDENT};
+use super::{Validation, fit::LEAST_INDEPENDENT, phases::Gains};
 use crate::model::domain::Label;
 
 /// Below this part of the meter's variation, the two do not go together.
-const LEAST_R_SQUARED: f64 = 0.5;
+const LEAST_PREDICTED: f64 = 0.5;
 
 /// A gain known less well than to this part of itself is not known.
 const WIDE: f64 = 0.2;
@@ -14,11 +14,19 @@ impl Validation {
     pub(super) fn verdict(&self) -> String {
         let fit = &self.fit;
         let (offset, gain) = (fit.offset, fit.gain);
-        if fit.r_squared < LEAST_R_SQUARED {
+        let predicted = self.held_out.map_or(0.0, |held_out| held_out.predicted);
+        if predicted < LEAST_PREDICTED {
             return format!(
-                "The two do not go together: only {:.0} % of the meter's variation follows from joular-bpf's. Most of what \
-                 the meter sees is in none of these domains, or the clocks are apart by more than was searched.",
-                100.0 * fit.r_squared.max(0.0)
+                "The two do not go together: joular-bpf predicts only {:.0} % of the meter's variation. Most of what the meter \
+                 sees is in none of these domains, or the clocks are apart by more than was searched.",
+                100.0 * predicted.max(0.0)
+            );
+        }
+        if self.gains.as_ref().is_some_and(Gains::are_unequal) {
+            return format!(
+                "The gain depends on the load: one gain ({:.3}) for all phases is wrong for each. Use a phase's own, for loads \
+                 like it.",
+                gain.value
             );
         }
         if gain.high - gain.low > 2.0 * WIDE * gain.value.abs() {
