@@ -181,7 +181,7 @@ fn another_schema_version_is_refused_with_what_to_use_instead() {
         let data = parent.path().join("other");
         bad_sets::good(&data);
         bad_sets::of_version(&data, b'0' + version);
-        let said = format!("it has schema version {version}, this joular-bpf reads version 7: use {advice}");
+        let said = format!("it has schema version {version}, this joular-bpf reads version 8: use {advice}");
         for line in command_lines() {
             expect_error(&line, &run(&line, &data), &[data.to_str().unwrap(), &said]);
         }

@@ -214,6 +214,7 @@ fn write(out: &mut impl Write, message: &Message<'_>) -> Result<()> {
 
 impl<W: Write> Output for JsonOutput<W> {
     fn run_started(&mut self, run: &RunInfo) -> Result<()> {
+        self.totals.run(run);
         write(&mut self.out, &Message::Run(run))
     }
 

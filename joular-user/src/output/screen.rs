@@ -57,6 +57,7 @@ impl<W: Write> ScreenOutput<W> {
 impl<W: Write> Output for ScreenOutput<W> {
     fn run_started(&mut self, run: &RunInfo) -> Result<()> {
         self.run = Some(run.clone());
+        self.totals.run(run);
         Ok(())
     }
 

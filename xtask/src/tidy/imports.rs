@@ -19,7 +19,7 @@ const DATA: &[(&str, &[&str])] = &[
     // What samples leave open: arithmetic.
     ("sampling", &["model", "noise"]),
     ("stacks", &["model", "events"]),
-    ("attribution", &["model", "events", "sampling", "stacks"]),
+    ("attribution", &["model", "noise", "events", "sampling", "stacks"]),
     ("totals", &["model", "text", "events", "sampling", "stacks", "attribution"]),
     ("output", &["model", "events", "stacks", "attribution"]),
     (

@@ -110,6 +110,11 @@ impl Frame {
         Self::new(FrameKind::Marker, marker.name())
     }
 
+    /// Whether it says just this.
+    pub fn is_marker(&self, marker: Marker) -> bool {
+        self.kind == FrameKind::Marker && self.name == marker.name()
+    }
+
     /// Native code whose file is known and whose function is not, because the file has no symbol
     /// there. It is named after its file, `[libc.so.6]`.
     pub fn of_file(kind: FrameKind, module: &str) -> Self {

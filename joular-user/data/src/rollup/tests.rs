@@ -180,6 +180,7 @@ fn an_audit_of_a_rollup_finds_what_was_changed() {
         ("branches", "squares_uj2"),
         ("branches", "inferred_uj"),
         ("branches", "inferred_cpu_ns"),
+        ("branches", "unsampled_uj"),
         ("methods", "total_uj"),
         ("methods", "inferred_self_uj"),
         ("methods", "inferred_total_uj"),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     beside,
-    inferred::{OfWindow, ThreadKey},
+    inferred::{OfWindow, Shown, ThreadKey},
 };
 use crate::{
     attribution::{
@@ -14,6 +14,7 @@ use crate::{
     },
     dataset::{
         read::{rollup::all_threads, stacks::ReadStacks},
+        tables::rollup::Inferred,
         write::{Pooled, RollupWindow, method_rows},
     },
     events::SampleKind,
@@ -48,6 +49,17 @@ struct Branch {
 impl Branch {
     const fn empty(path: BranchIndex) -> Self {
         Self { path, energy: MicroJoules(0), cpu_ns: 0, samples: 0, by_bytes: MicroJoules(0), pooled: Pooled::NONE }
+    }
+
+    /// What it needs to become what is shown.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "for an error estimate")]
+    fn difference(&self, shown: &Shown) -> Inferred {
+        Inferred {
+            energy_uj: shown.energy_uj.wrapping_sub(self.energy.0).cast_signed(),
+            cpu_ns: shown.cpu_ns.wrapping_sub(self.cpu_ns).cast_signed(),
+            squares_uj2: (shown.squares - self.pooled.squares as f64).round() as i64,
+            unsampled_uj: shown.unsampled_uj,
+        }
     }
 
     fn plus(&mut self, other: &Self) {
@@ -108,9 +120,9 @@ impl Sum {
         Some(key)
     }
 
-    /// The window, with what samples of other windows say of it.
-    pub(super) fn finish(mut self, inferred: &OfWindow, stacks: &ReadStacks) -> RollupWindow {
-        self.infer(inferred, stacks);
+    /// The window, with what is shown once light windows are divided by samples of several.
+    pub(super) fn finish(mut self, shown: &OfWindow, stacks: &ReadStacks) -> RollupWindow {
+        self.infer(shown, stacks);
         let positions: BTreeMap<ProcessKey, usize> = self.processes.keys().copied().zip(0..).collect();
         let (groups, branches) = self.by_category();
         let places: BTreeMap<(ProcessKey, Category), usize> = groups.keys().copied().zip(0..).collect();
@@ -145,11 +157,15 @@ impl Sum {
         RollupWindow { report, pooled, threads: own.collect(), ..RollupWindow::default() }
     }
 
-    fn infer(&mut self, inferred: &OfWindow, stacks: &ReadStacks) {
-        for ((thread, stack_id), inferred) in inferred {
-            let Some(path) = stacks.get(*stack_id) else { continue };
-            let branch = self.branches.entry((*thread, *stack_id)).or_insert(Branch::empty(path));
-            branch.pooled.inferred.plus(*inferred);
+    /// Notes by how much paths differ from what was recorded.
+    fn infer(&mut self, shown: &OfWindow, stacks: &ReadStacks) {
+        for (thread, stack_id) in shown.keys() {
+            if let Some(path) = stacks.get(*stack_id) {
+                self.branches.entry((*thread, *stack_id)).or_insert(Branch::empty(path));
+            }
+        }
+        for (key, branch) in &mut self.branches {
+            branch.pooled.inferred = branch.difference(&shown.get(key).copied().unwrap_or_default());
         }
     }
 

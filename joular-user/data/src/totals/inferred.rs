@@ -1,11 +1,11 @@
-//! Shares out, in a run's sums, what threads spent in windows in which no sample hit them
-//! ([`crate::attribution::inference`]): at once where samples within the horizon tell, the rest at the
-//! process's or the run's end by all samples of threads of that name in the process, or of a JVM's own
+//! Divides, in a run's sums, what threads spent in light windows by samples of several windows
+//! ([`crate::attribution::inference`]): each stratum when it is complete. What no sample hit in windows that are left goes, at the
+//! process's or the run's end, by light windows' samples of threads of that name in the process, or of a JVM's own
 //! threads at the run's end by those of that name in JVMs of the same version and collector. A process that has
 //! ended leaves nothing but what its JVM's own threads say of other JVMs.
 //!
 //! Memory is bounded: methods, threads and names beyond a limit get nothing of others' energy and
-//! give nothing, so their energy stays `[no sample]`.
+//! give nothing, so their energy stays as it was recorded.
 
 use std::{
     borrow::Borrow,
@@ -18,12 +18,12 @@ use indexmap::IndexMap;
 use super::{MethodKey, Ranking, Tally, Totals, bounded_entry, pool::Pool};
 use crate::{
     attribution::{
-        inference::{Nearest, Seen, Share, Unsampled, divide},
+        inference::{Recorded, Seen, Share, Spent, Strata, Stratum, Window, divide},
         window_report::{BranchRow, ProcessRef, ThreadRow, WindowReport},
     },
-    events::{ProcessInfo, Runtime, SampleKind},
+    events::{ProcessInfo, RunInfo, Runtime, SampleKind},
     model::{
-        frame::{Frame, FrameKind, Marker},
+        frame::{Frame, Marker},
         target_text::TargetText,
         units::{MicroJoules, Pid, Tid, UnixMicros},
     },
@@ -36,36 +36,61 @@ type Name = (ProcessRef, TargetText);
 /// Version and collector of a JVM.
 type Kind = (TargetText, Option<TargetText>);
 
-/// Energy that goes from `[no sample]` to a method.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct InferredEnergy<'a> {
+/// What a thread spent in several windows, divided anew.
+pub(super) struct Divided<'a> {
     /// The thread whose it is; of several with one name, thread 0 stands for them.
-    pub(super) thread: &'a ThreadKey,
-    pub(super) to: &'a MethodKey,
+    thread: &'a ThreadKey,
+    /// What is taken from `[no sample]`.
+    unsampled: Spent,
+    parts: Vec<Part<'a>>,
+}
+
+/// What a method gets of it, and what it had before.
+struct Part<'a> {
+    method: &'a MethodKey,
     /// If nothing is known of the method: the name of what stands for it.
-    pub(super) marker: Option<&'a str>,
-    pub(super) share: Share<u32>,
+    marker: Option<&'a str>,
+    gets: Share<u32>,
+    had: Spent,
+    had_squares: f64,
 }
 
 /// Methods, each with the name of what stands for it if nothing is known of it.
 type Methods = IndexMap<MethodKey, Option<Box<str>>>;
 
-impl<'a> InferredEnergy<'a> {
-    fn of(thread: &'a ThreadKey, methods: &'a Methods, share: Share<u32>) -> Option<Self> {
-        let (to, marker) = methods.get_index(share.path as usize)?;
-        Some(Self { thread, to, marker: marker.as_deref(), share })
+impl<'a> Divided<'a> {
+    fn stratum(thread: &'a ThreadKey, methods: &'a Methods, stratum: &Stratum<u32>, shares: &[Share<u32>]) -> Self {
+        let parts = shares.iter().zip(stratum.recorded()).filter_map(|(share, recorded)| {
+            Some(Part { had: recorded.spent, had_squares: recorded.squares, ..Part::of(methods, *share)? })
+        });
+        Self { thread, unsampled: stratum.unsampled, parts: parts.collect() }
+    }
+
+    fn left(thread: &'a ThreadKey, methods: &'a Methods, unsampled: Spent, witnesses: &[Seen<u32>]) -> Self {
+        let shares = divide(unsampled.energy, unsampled.cpu_ns, witnesses);
+        let parts: Vec<Part<'a>> = shares.into_iter().filter_map(|share| Part::of(methods, share)).collect();
+        Self { thread, unsampled: if parts.is_empty() { Spent::default() } else { unsampled }, parts }
+    }
+}
+
+impl<'a> Part<'a> {
+    fn of(methods: &'a Methods, gets: Share<u32>) -> Option<Self> {
+        let (method, marker) = methods.get_index(gets.path as usize)?;
+        Some(Self { method, marker: marker.as_deref(), gets, had: Spent::default(), had_squares: 0.0 })
     }
 }
 
 #[derive(Debug)]
 struct Thread {
     name: Name,
-    nearest: Nearest<u32>,
+    strata: Strata<u32>,
 }
 
 #[derive(Debug)]
 pub(super) struct Inferred {
     limit: usize,
+    /// Samples that are expected of a second of CPU time.
+    frequency_hz: u32,
     methods: Methods,
     /// Places in `methods` by frame, of one generation of the table of stacks.
     frames: HashMap<FrameId, Option<u32>>,
@@ -89,6 +114,7 @@ impl Inferred {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
+            frequency_hz: 0,
             methods: Methods::new(),
             frames: HashMap::new(),
             generation: 0,
@@ -97,6 +123,10 @@ impl Inferred {
             kinds: HashMap::new(),
             ended: BTreeMap::new(),
         }
+    }
+
+    pub(super) const fn run(&mut self, run: &RunInfo) {
+        self.frequency_hz = run.frequency_hz;
     }
 
     /// Takes what is known of a process.
@@ -122,16 +152,16 @@ impl Inferred {
             else {
                 continue;
             };
-            self.rows(report, (stacks, ranked), process, thread, rows);
+            self.rows(report, (stacks, ranked), (process, thread), rows);
         }
     }
 
-    /// Says what is known now of windows before one, by its start and its length in nanoseconds.
-    pub(super) fn settle(&mut self, now: (UnixMicros, u64), mut give: impl FnMut(InferredEnergy<'_>)) {
+    /// Says which strata are complete in a window, by its start and its length in nanoseconds.
+    pub(super) fn settle(&mut self, now: (UnixMicros, u64), mut give: impl FnMut(Divided<'_>)) {
         let (methods, pools) = (&self.methods, &mut self.pools);
         self.threads.retain(|key, thread| {
             thread.settle(key, Some(now), methods, pools, &mut give);
-            !thread.nearest.is_idle()
+            !thread.strata.is_empty()
         });
     }
 
@@ -140,19 +170,19 @@ impl Inferred {
         &mut self,
         report: &WindowReport,
         (stacks, ranked): (&StackTable, &Ranking<MethodKey>),
-        process: &ProcessRef,
-        thread: &ThreadRow,
+        (process, thread): (&ProcessRef, &ThreadRow),
         rows: &[BranchRow],
     ) {
-        let mut seen: Vec<Seen<u32>> = Vec::new();
-        let mut unsampled = None;
+        let (mut recorded, mut unsampled): (Vec<Recorded<u32>>, _) = (Vec::new(), Spent::default());
         for row in rows.iter().filter(|row| row.kind == SampleKind::CpuTime) {
             let Some(leaf) = stacks.leaf_method(row.branch) else { continue };
+            let spent = Spent { energy: row.by_samples(), cpu_ns: row.cpu_ns };
             if row.samples > 0 {
+                let squares = Sampled::of(spent.energy, row.samples).squares;
                 let method = self.method(leaf, stacks, ranked);
-                seen.extend(method.map(|path| Seen { path, samples: row.samples, energy: row.by_samples() }));
-            } else if is_unsampled(stacks.frame(leaf)) && (row.cpu_ns > 0 || row.by_samples().0 > 0) {
-                unsampled = Some(row);
+                recorded.extend(method.map(|path| Recorded { path, samples: row.samples, spent, squares }));
+            } else if stacks.frame(leaf).is_marker(Marker::NoSample) {
+                unsampled = unsampled.plus(spent);
             }
         }
         let name: Name = (process.clone(), thread.name.clone());
@@ -161,22 +191,24 @@ impl Inferred {
         }
         let pool = self.pools.entry(name.clone()).or_default();
         pool.is_of_jvm = thread.category.is_of_jvm();
+        let window = |cpu_ns| Window::of(report.wall_start, report.length_ns, cpu_ns, self.frequency_hz);
+        let sampled_ns = recorded.iter().fold(0_u64, |sum, row| sum.saturating_add(row.spent.cpu_ns));
+        let is_light = window(sampled_ns).is_light();
+        pool.add(&recorded, is_light);
+        if !is_light {
+            recorded.clear();
+        }
         let key = (process.clone(), thread.tid, thread.start_boottime_ns);
-        if !self.threads.contains_key(&key) && self.threads.len() >= self.limit {
+        if (recorded.is_empty() && unsampled == Spent::default())
+            || (!self.threads.contains_key(&key) && self.threads.len() >= self.limit)
+        {
             return;
         }
-        let known =
-            self.threads.entry(key).or_insert_with(|| Thread { name: name.clone(), nearest: Nearest::default() });
+        let all_ns = recorded.iter().fold(unsampled.cpu_ns, |sum, row| sum.saturating_add(row.spent.cpu_ns));
+        let (window, new) = (window(all_ns), || Thread { name: name.clone(), strata: Strata::default() });
+        let known = self.threads.entry(key).or_insert_with(new);
         known.name = name;
-        if let Some(row) = unsampled {
-            let (start, length_ns) = (report.wall_start, report.length_ns);
-            known.nearest.unsampled(Unsampled { start, length_ns, energy: row.by_samples(), cpu_ns: row.cpu_ns });
-        } else if !seen.is_empty() {
-            pool.add(&seen);
-            if let [Seen { path, samples: 1, energy }] = seen[..] {
-                known.nearest.single(report.wall_start, path, energy);
-            }
-        }
+        known.strata.take(&window, &recorded, unsampled);
     }
 
     fn method(&mut self, id: FrameId, stacks: &StackTable, ranked: &Ranking<MethodKey>) -> Option<u32> {
@@ -199,11 +231,7 @@ impl Inferred {
     }
 
     /// Shares out what is left of processes that have ended: all their samples are known.
-    pub(super) fn processes_ended(
-        &mut self,
-        processes: &HashSet<(Pid, u64)>,
-        mut give: impl FnMut(InferredEnergy<'_>),
-    ) {
+    pub(super) fn processes_ended(&mut self, processes: &HashSet<(Pid, u64)>, mut give: impl FnMut(Divided<'_>)) {
         let has_ended = |process: &ProcessRef| processes.contains(&(process.pid, process.start_boottime_ns));
         let (methods, pools) = (&self.methods, &mut self.pools);
         self.threads.retain(|key, thread| {
@@ -232,27 +260,18 @@ impl Inferred {
         if self.ended.len() < self.limit || self.ended.contains_key(&key) {
             let ended = self.ended.entry(key).or_insert_with(|| Ended { pool: Pool::default(), process });
             ended.pool.join(pool);
-            ended.pool.left.0 = ended.pool.left.0.saturating_add(pool.left.0);
-            ended.pool.left.1 = ended.pool.left.1.saturating_add(pool.left.1);
+            ended.pool.left = ended.pool.left.plus(pool.left);
         }
     }
 
-    /// Shares out what threads of one name in a process, which thread 0 stands for, have left.
-    fn give_left(
-        &self,
-        process: &ProcessRef,
-        (energy, cpu_ns): (MicroJoules, u64),
-        witness: &Pool,
-        give: &mut impl FnMut(InferredEnergy<'_>),
-    ) {
+    /// Divides what threads of one name in a process, which thread 0 stands for, have left.
+    fn give_left(&self, process: &ProcessRef, left: Spent, witness: &Pool, give: &mut impl FnMut(Divided<'_>)) {
         let thread = (process.clone(), Tid(0), 0);
-        for share in divide(energy, cpu_ns, &witness.witnesses()) {
-            InferredEnergy::of(&thread, &self.methods, share).into_iter().for_each(&mut *give);
-        }
+        give(Divided::left(&thread, &self.methods, left, &witness.witnesses()));
     }
 
     /// Tells what the whole run says of all that is left.
-    pub(super) fn finish(&mut self, mut give: impl FnMut(InferredEnergy<'_>)) {
+    pub(super) fn finish(&mut self, mut give: impl FnMut(Divided<'_>)) {
         let (methods, pools) = (&self.methods, &mut self.pools);
         for (key, thread) in &mut self.threads {
             thread.settle(key, None, methods, pools, &mut give);
@@ -298,27 +317,26 @@ impl Thread {
         now: Option<(UnixMicros, u64)>,
         methods: &Methods,
         pools: &mut BTreeMap<Name, Pool>,
-        give: &mut impl FnMut(InferredEnergy<'_>),
+        give: &mut impl FnMut(Divided<'_>),
     ) {
-        let name = &self.name;
-        self.nearest.settle(now, |what, shares| {
-            if let Some(pool) = pools.get_mut(name).filter(|_| shares.is_empty()) {
-                pool.left.0 = pool.left.0.saturating_add(what.energy);
-                pool.left.1 = pool.left.1.saturating_add(what.cpu_ns);
-            }
-            for share in shares {
-                InferredEnergy::of(key, methods, *share).into_iter().for_each(&mut *give);
+        let Self { name, strata } = self;
+        strata.settle(now, |stratum, shares| {
+            if !shares.is_empty() {
+                give(Divided::stratum(key, methods, stratum, shares));
+            } else if let Some(pool) = pools.get_mut(name) {
+                pool.left = pool.left.plus(stratum.unsampled);
             }
         });
     }
 }
 
-fn is_unsampled(frame: &Frame) -> bool {
-    frame.kind == FrameKind::Marker && frame.name == Marker::NoSample.name()
-}
-
 impl Totals {
-    /// Leaves what no sample hit at `[no sample]`.
+    /// Takes what is known of the run.
+    pub fn run(&mut self, run: &RunInfo) {
+        self.inference.iter_mut().for_each(|inference| inference.run(run));
+    }
+
+    /// Leaves everything as it was recorded.
     #[must_use]
     pub fn without_inference(self) -> Self {
         Self { inference: None, ..self }
@@ -327,49 +345,50 @@ impl Totals {
     /// Ends the sums: all samples of the run are known now.
     pub fn finish(&mut self) {
         let Some(mut inference) = self.inference.take() else { return };
-        inference.finish(|moved| self.take_inferred(&moved));
+        inference.finish(|divided| self.take_divided(&divided));
     }
 
-    pub(super) fn take_inferred(&mut self, moved: &InferredEnergy<'_>) {
-        let (to, share) = (moved.to, moved.share);
-        let unsampled = MethodKey::of(&Frame::marker(Marker::NoSample));
-        self.methods.take_away(&unsampled, share.energy, share.cpu_ns);
-        self.methods.infer(to.clone(), &Tally::inferred(&share));
-        let (process, tid, start) = moved.thread;
+    pub(super) fn take_divided(&mut self, divided: &Divided<'_>) {
+        let (process, tid, start) = divided.thread;
         let thread = (process.pid, process.start_boottime_ns, *tid, *start);
-        self.sampling.inferred(thread, to, Sampled { energy: share.energy, samples: 0, squares: share.squares });
-        let known = self.markers.entry(Marker::NoSample.name().to_owned()).or_default();
-        *known = MicroJoules(known.0.saturating_sub(share.energy.0));
-        if let Some(marker) = moved.marker {
-            let energy = bounded_entry(&mut self.markers, marker);
-            *energy = energy.saturating_add(share.energy);
+        for Part { method, marker, gets, had, had_squares } in &divided.parts {
+            self.methods.infer((*method).clone(), &Tally::inferred(gets));
+            self.methods.take_away(*method, *had);
+            self.sampling.divided(thread, method, (gets.energy, had.energy), gets.squares - had_squares);
+            if let Some(marker) = marker {
+                let energy = bounded_entry(&mut self.markers, marker);
+                *energy = MicroJoules(energy.saturating_add(gets.energy).0.saturating_sub(had.energy.0));
+            }
+            self.inferred = self.inferred.saturating_add(gets.inferred);
         }
-        self.inferred = self.inferred.saturating_add(share.energy);
+        self.methods.take_away(&MethodKey::of(&Frame::marker(Marker::NoSample)), divided.unsampled);
+        let known = self.markers.entry(Marker::NoSample.name().to_owned()).or_default();
+        *known = MicroJoules(known.0.saturating_sub(divided.unsampled.energy.0));
     }
 }
 
 impl<K: Eq + Hash> Ranking<K> {
-    /// Adds what is inferred from samples of other windows. Nothing of it is of the latest window.
+    /// Adds what is divided anew. Nothing of it is of the latest window.
     fn infer(&mut self, key: K, tally: &Tally) {
         self.entries.entry(key).or_default().fold(tally);
     }
 
-    /// Takes away what was told of elsewhere.
-    fn take_away<Q: Eq + Hash>(&mut self, key: &Q, energy: MicroJoules, cpu_ns: u64)
+    /// Takes away what goes elsewhere.
+    fn take_away<Q: Eq + Hash>(&mut self, key: &Q, spent: Spent)
     where
         K: Borrow<Q>,
     {
         // A ranking that is full may have forgotten the name.
         let tally = self.entries.get_mut(key).unwrap_or(&mut self.evicted);
-        tally.energy = MicroJoules(tally.energy.0.saturating_sub(energy.0));
-        tally.cpu_ns = tally.cpu_ns.saturating_sub(cpu_ns);
+        tally.energy = MicroJoules(tally.energy.0.saturating_sub(spent.energy.0));
+        tally.cpu_ns = tally.cpu_ns.saturating_sub(spent.cpu_ns);
     }
 }
 
 impl Tally {
-    /// What is inferred from samples of other windows.
+    /// What is divided anew.
     fn inferred<P>(share: &Share<P>) -> Self {
-        let (energy, cpu_ns) = (share.energy, share.cpu_ns);
-        Self { energy, cpu_ns, inferred: energy, ..Self::default() }
+        let Share { energy, cpu_ns, inferred, .. } = *share;
+        Self { energy, cpu_ns, inferred, ..Self::default() }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::{
     attribution::window_report::{BranchRow, Category, MethodRow, Share as MethodShare},
-    events::SampleKind,
+    events::{RunInfo, SampleKind},
     model::{
         frame::{Frame, FrameKind},
         quality::PathQuality,
@@ -13,7 +13,9 @@ use crate::{
     },
 };
 
-/// A run of one thread: of each window µJ, and the methods of its samples.
+const MS: u64 = 1_000_000;
+
+/// A run of one thread: of each window µJ, which are ms on a CPU too, and the methods of its samples.
 fn run(windows: &[(i64, u64, &[&str])], totals: Totals) -> Totals {
     run_moving(windows, 0, totals)
 }
@@ -21,6 +23,7 @@ fn run(windows: &[(i64, u64, &[&str])], totals: Totals) -> Totals {
 /// The same, whose thread moves bytes in each window, by calls that no sample hit: they cost `moved_uj`.
 fn run_moving(windows: &[(i64, u64, &[&str])], moved_uj: u64, mut totals: Totals) -> Totals {
     let mut stacks = StackTable::default();
+    totals.run(&RunInfo { frequency_hz: 99, ..RunInfo::default() });
     for (second, energy, seen) in windows {
         let names = if seen.is_empty() { &["[no sample]"][..] } else { *seen };
         let samples = if seen.is_empty() { 0 } else { 1 };
@@ -35,7 +38,7 @@ fn run_moving(windows: &[(i64, u64, &[&str])], moved_uj: u64, mut totals: Totals
                 start_boottime_ns: 0,
                 name: "main".into(),
                 category: Category::Java,
-                cpu_ns: *energy,
+                cpu_ns: MS * energy,
                 samples: samples * count,
                 energy: MicroJoules(*energy),
                 by_bytes: MicroJoules(0),
@@ -46,7 +49,7 @@ fn run_moving(windows: &[(i64, u64, &[&str])], moved_uj: u64, mut totals: Totals
             let kind = if seen.is_empty() { FrameKind::Marker } else { FrameKind::CompiledC2 };
             let frame = stacks.frame_id(Frame::new(kind, *name));
             let branch = stacks.branch_index(&[frame], PathQuality::default());
-            let (cpu_ns, energy) = (energy / count, MicroJoules(energy / count));
+            let (cpu_ns, energy) = (MS * energy / count, MicroJoules(energy / count));
             let kind = SampleKind::CpuTime;
             report.branches.push(BranchRow {
                 thread: 0,
@@ -97,7 +100,7 @@ fn the_sums_of_a_run_have_names_when_it_ends() {
     let mut totals = run(&WINDOWS, Totals::default());
     assert_eq!(totals.marker(Marker::NoSample).0, 100, "what comes may be as near as what was");
     totals.finish();
-    let expected = [("b", 70, 50), ("a", 60, 50), ("c", 30, 0), ("[no sample]", 0, 0)];
+    let expected = [("c", 80, 50), ("a", 40, 25), ("b", 40, 25), ("[no sample]", 0, 0)];
     assert_eq!(methods(&totals), expected.map(|(name, energy, inferred)| (name.to_owned(), energy, inferred)));
     assert_eq!((totals.marker(Marker::NoSample).0, totals.inferred.0), (0, 100));
 }
@@ -118,7 +121,7 @@ fn what_is_far_from_any_sample_goes_by_the_whole_run() {
     let windows: [(i64, u64, &[&str]); 3] = [(0, 10, &["a"]), (90, 100, &[]), (200, 30, &["c", "c"])];
     let mut totals = run(&windows, Totals::default());
     totals.finish();
-    assert_eq!(methods(&totals)[0], ("a".to_owned(), 110, 100));
+    assert_eq!(methods(&totals)[0], ("c".to_owned(), 97, 67));
 }
 
 #[test]

@@ -243,7 +243,7 @@ pub struct Totals {
     pub measured: MeasureTotals,
     /// What a process calls itself beside its comm.
     titles: HashMap<(Pid, u64), TargetText>,
-    /// `None`: what no sample hit stays `[no sample]`.
+    /// `None`: everything stays as it was recorded.
     inference: Option<Inferred>,
     /// Energy inferred from samples of other windows.
     pub inferred: MicroJoules,
@@ -303,7 +303,7 @@ impl Totals {
         }
         let ended = std::mem::take(&mut self.ended);
         if let Some(mut inference) = self.inference.take() {
-            inference.processes_ended(&ended, |moved| self.take_inferred(&moved));
+            inference.processes_ended(&ended, |divided| self.take_divided(&divided));
             self.inference = Some(inference);
         }
         self.sampling.processes_ended(&ended);
@@ -336,7 +336,7 @@ impl Totals {
         }
         if let Some(mut inference) = self.inference.take() {
             inference.window(report, stacks, &self.methods);
-            inference.settle((report.wall_start, report.length_ns), |inferred| self.take_inferred(&inferred));
+            inference.settle((report.wall_start, report.length_ns), |divided| self.take_divided(&divided));
             self.inference = Some(inference);
         }
         self.methods.end_window();

@@ -1,18 +1,22 @@
-//! Sums samples of threads of one name, which speak for what no near sample of these threads explains.
+//! Sums samples of threads of one name, which speak for what light windows of these threads are left with.
 
 use std::collections::BTreeMap;
 
-use crate::{attribution::inference::Seen, model::units::MicroJoules};
+use crate::{
+    attribution::inference::{Recorded, Seen, Spent},
+    model::units::MicroJoules,
+};
 
 /// Methods of a name that are told apart.
 const MAX_METHODS: usize = 256;
 
-/// Samples of threads of one name in a process, by method, and what no near one explains.
+/// Samples of threads of one name in a process, by method, and what light windows are left with.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pool {
     pub(super) seen: BTreeMap<u32, (u64, MicroJoules)>,
-    singles: BTreeMap<u32, (u64, MicroJoules)>,
-    pub(super) left: (MicroJoules, u64),
+    /// Of light windows.
+    light: BTreeMap<u32, (u64, MicroJoules)>,
+    pub(super) left: Spent,
     /// Whether these are threads that the JVM has for itself.
     pub(super) is_of_jvm: bool,
 }
@@ -20,19 +24,20 @@ pub(super) struct Pool {
 impl Pool {
     /// Samples that speak for what is left.
     pub(super) fn witnesses(&self) -> Vec<Seen<u32>> {
-        list(if self.singles.is_empty() { &self.seen } else { &self.singles })
+        list(if self.light.is_empty() { &self.seen } else { &self.light })
     }
 
     pub(super) fn join(&mut self, other: &Self) {
         add(&mut self.seen, &list(&other.seen));
-        add(&mut self.singles, &list(&other.singles));
+        add(&mut self.light, &list(&other.light));
     }
 
-    pub(super) fn add(&mut self, seen: &[Seen<u32>]) {
-        let is_single = matches!(seen, [only] if only.samples == 1);
-        add(&mut self.seen, seen);
-        if is_single {
-            add(&mut self.singles, seen);
+    pub(super) fn add(&mut self, rows: &[Recorded<u32>], is_light: bool) {
+        let seen = |row: &Recorded<u32>| Seen { path: row.path, samples: row.samples, energy: row.spent.energy };
+        let seen: Vec<Seen<u32>> = rows.iter().map(seen).collect();
+        add(&mut self.seen, &seen);
+        if is_light {
+            add(&mut self.light, &seen);
         }
     }
 }

@@ -122,13 +122,22 @@ impl MethodSampling {
         }
     }
 
-    /// Adds what is inferred of a thread from samples of other windows: they stand for more, and do not become more.
-    pub(super) fn inferred(&mut self, thread: ThreadKey, method: &MethodKey, more: Sampled) {
+    /// Notes that a thread's light windows were divided anew: what a method gets, and had before, and by how much its squares
+    /// grow. Samples stand for more or less then, and do not become more.
+    pub(super) fn divided(
+        &mut self,
+        thread: ThreadKey,
+        method: &MethodKey,
+        (gets, had): (MicroJoules, MicroJoules),
+        squares: f64,
+    ) {
         let Some(number) = self.number_of(thread) else { return };
-        self.parts.entry((id_of(method), number)).or_default().plus(&more);
-        if let Some(thread) = self.threads.get_mut(number as usize) {
-            thread.plus(&more);
-        }
+        let change = |sum: &mut Sampled| {
+            sum.energy = MicroJoules(sum.energy.saturating_add(gets).0.saturating_sub(had.0));
+            sum.squares = (sum.squares + squares).max(0.0);
+        };
+        change(self.parts.entry((id_of(method), number)).or_default());
+        self.threads.get_mut(number as usize).into_iter().for_each(change);
     }
 
     fn is_full(&self) -> bool {

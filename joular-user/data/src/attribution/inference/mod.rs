@@ -1,65 +1,61 @@
-//! Shares out what a thread spent in windows in which no sample hit it.
+//! Divides what a thread spent in light windows, in which few samples hit it or none, by samples of several windows.
 //!
 //! Time and energy of a thread are exact in every window, samples are few. A thread that uses little
-//! of a CPU has none in most windows, though over a minute it has enough to say what it does. What is
-//! recorded stays as it is; whoever sums windows shares those without a sample out by samples of other
-//! windows, in four steps:
+//! of a CPU has one or two in a window, or none in most, though over a minute it has enough to say what it does. What is
+//! recorded stays as it is; whoever sums windows divides light ones anew:
 //!
-//! 1. Nearest in time ([`Nearest`]): windows of the thread with exactly one sample, up to [`HORIZON`]
-//!    windows away on either side, nearest first, until there are [`ENOUGH`].
-//! 2. What finds none there goes by all windows of the thread with exactly one sample, or if it has
-//!    none, by all of its samples ([`divide`]).
-//! 3. Of a thread without any, by those of threads with its name in its process (also [`divide`]).
-//! 4. If these have none and the thread is one that JVMs have for themselves, by those of threads with
-//!    its name in other JVMs of the same version and collector: they run the same code (also
-//!    [`divide`]).
+//! 1. Windows in which so many samples are expected that they speak for themselves stay as they are.
+//! 2. The other windows of a thread join, in the order of time, into strata of 16 expected samples ([`Strata`]). Each sample
+//!    stands for as much CPU time as any other, so a stratum's time goes to its samples alike, and its energy by the power of the
+//!    windows that they are from. Strata are cut by samples that are *expected* of CPU time: cutting by those that were found
+//!    would give samples after long gaps more weight than others.
+//! 3. A stratum that comes to fewer than eight before a minute's windows are over joins the one before it. If there is
+//!    none, it is left to what is known of the thread in the whole run: samples of all windows that are left, if eight are expected of
+//!    them, else those of all its light windows, else all of its samples.
+//! 4. Of a thread without any sample, by those of threads with its name in its process ([`divide`]).
+//! 5. If these have none and the thread is one that JVMs have for themselves, by those of threads with
+//!    its name in other JVMs of the same version and collector: they run the same code.
 //!
 //! What is left then has no sample that says anything about it, and stays `[no sample]`.
 //!
-//! # Which samples stand for windows without any
-//! Windows in which a thread ran long have many samples, and windows without a sample are seldom of
-//! that kind. If a thread works hard for a second and does something else in small bits for a minute,
-//! the samples of that second say little of the minute. Samples come at random in CPU time, so the CPU
-//! time of windows without a sample is expected to be what one sample stands for, times the number of
-//! windows with *exactly one*, and it is spent in the same way (Good and Turing's estimate of what was
-//! never seen). So these windows speak first. A window is seldom without a sample where windows with one
-//! are far: where a thread is expected to have *m* samples in a window, windows with one are *m* times as
-//! frequent as windows with none.
+//! # Why heavy windows do not speak for light ones
+//! If a thread works hard for a second and does something else in small bits for a minute, the samples of that second say
+//! little of the minute.
 //!
 //! # Error
-//! No sample is new, but each counts for more. If a sample stands for `w` and gets `d` more, the sum
-//! of squares that the error of sampling starts from grows by `(w + d)² − w²` ([`Share::squares`]).
+//! Where a sample stands for `w`, it adds `w²` to the sum of squares that the error of sampling starts from
+//! ([`Share::squares`]). If it stands for `w` already and gets `d` more of what is left, that sum grows by `(w + d)² − w²`. `simulation`
+//! compares the rule with others.
 
-mod nearest;
+#[cfg(test)]
+mod simulation;
+mod strata;
+#[cfg(test)]
+mod strata_tests;
 
-use crate::model::units::{MicroJoules, UnixMicros};
+use crate::model::units::MicroJoules;
 
 pub use super::split::apportion;
-pub use nearest::{Nearest, distance};
+pub use strata::{HORIZON, Recorded, Spent, Strata, Stratum, Window, distance};
 
-/// Windows on either side in which a thread's nearest windows with one sample are looked for.
-pub const HORIZON: u64 = 30;
-/// Windows with one sample by which a window is shared out. One would do on the average, but gives
-/// samples beside long gaps much more weight than others, and so less certain sums.
-pub const ENOUGH: usize = 4;
-
-/// What a thread spent in a window without a sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unsampled {
-    pub start: UnixMicros,
-    pub length_ns: u64,
-    pub energy: MicroJoules,
-    pub cpu_ns: u64,
-}
-
-/// A part of it, for a path.
+/// A part of what light windows spent, for a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share<P> {
     pub path: P,
     pub energy: MicroJoules,
+    /// Part of it that is of windows without a sample.
+    pub inferred: MicroJoules,
     pub cpu_ns: u64,
-    /// By how much the sum of squared energies that samples stand for grows, µJ².
+    /// What it adds to the sum of squared energies that samples stand for, µJ².
     pub squares: f64,
+}
+
+impl<P> Share<P> {
+    /// What no sample says anything about.
+    pub const fn nameless(path: P, spent: Spent) -> Self {
+        let Spent { energy, cpu_ns } = spent;
+        Self { path, energy, inferred: MicroJoules(0), cpu_ns, squares: 0.0 }
+    }
 }
 
 /// Samples of a path, and the energy that all of them stand for.
@@ -84,6 +80,7 @@ pub fn divide<P: Copy>(energy: MicroJoules, cpu_ns: u64, seen: &[Seen<P>]) -> Ve
     let share = |((seen, energy), cpu_ns): ((&Seen<P>, u64), u64)| Share {
         path: seen.path,
         energy: MicroJoules(energy),
+        inferred: MicroJoules(energy),
         cpu_ns,
         squares: growth(seen.samples, seen.energy.0 as f64 / seen.samples.max(1) as f64, more),
     };

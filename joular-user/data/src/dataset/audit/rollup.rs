@@ -27,7 +27,7 @@ use crate::{
         write::{InferredMethods, RollupWindow, add_inferred},
     },
     model::{
-        frame::Frame,
+        frame::{Frame, Marker},
         target_text::TargetText,
         units::{MicroJoules, Pid},
     },
@@ -69,7 +69,7 @@ fn audit_part(audit: &mut RunAudit, part: &FlushFiles, stacks: &ReadStacks) -> R
             jvms: jvms.remove(&start).unwrap_or_default(),
         };
         inferred.window(audit, &read.window, &stacks.table);
-        let report = audit_window(audit, read, rows);
+        let report = audit_window(audit, read, rows, &stacks.table);
         methods.window(audit, &report, &stacks.table);
     }
     inferred.compare(audit, &stacks.table);
@@ -79,7 +79,7 @@ fn audit_part(audit: &mut RunAudit, part: &FlushFiles, stacks: &ReadStacks) -> R
     Ok(())
 }
 
-fn audit_window(audit: &mut RunAudit, read: ReadRollupWindow, rows: Derived) -> WindowReport {
+fn audit_window(audit: &mut RunAudit, read: ReadRollupWindow, rows: Derived, table: &StackTable) -> WindowReport {
     let ReadRollupWindow { window, shares, rows_agree } = read;
     let index = window.report.index;
     audit.expect(index, "that all its rows agree on what is the window's", rows_agree, true);
@@ -89,7 +89,7 @@ fn audit_window(audit: &mut RunAudit, read: ReadRollupWindow, rows: Derived) -> 
     let of_threads = sum(window.threads.iter().map(|(_, thread)| thread.energy));
     audit.expect(index, "energy of all threads", of_threads, attributed);
     check_threads(audit, &window);
-    check_inferred(audit, &window);
+    check_inferred(audit, &window, table);
     sums::compare(audit, index, &QUALITY, sums::of_qualities(&window.report), rows.quality);
     sums::compare(audit, index, &JVMS, sums::of_jvms(&window.report), rows.jvms);
     for share in &shares {
@@ -142,10 +142,12 @@ fn check_threads(audit: &mut RunAudit, window: &RollupWindow) {
     check_cpu(audit, report.index, &report.cpu);
 }
 
-/// What a path gets is taken from another one of the same threads.
-fn check_inferred(audit: &mut RunAudit, window: &RollupWindow) {
+/// What a path gets is taken from another one of the same threads, and what windows without a sample had is what paths
+/// got of them.
+fn check_inferred(audit: &mut RunAudit, window: &RollupWindow, table: &StackTable) {
     let report = &window.report;
     let mut moved = vec![(0_i64, 0_i64); report.threads.len()];
+    let mut unsampled = vec![(0_i128, 0_i128); report.threads.len()];
     for (branch, pooled) in report.branches.iter().zip(&window.pooled) {
         if let Some((energy_uj, cpu_ns)) = moved.get_mut(branch.thread) {
             *energy_uj = energy_uj.saturating_add(pooled.inferred.energy_uj);
@@ -153,10 +155,19 @@ fn check_inferred(audit: &mut RunAudit, window: &RollupWindow) {
         }
         let left = i128::from(branch.energy.0) + i128::from(pooled.inferred.energy_uj);
         audit.expect(report.index, "whether more is taken from a call path than it has", left < 0, false);
+        if let Some((had, got)) = unsampled.get_mut(branch.thread) {
+            *got += i128::from(pooled.inferred.unsampled_uj);
+            if table.leaf_method(branch.branch).is_some_and(|leaf| table.frame(leaf).is_marker(Marker::NoSample)) {
+                *had += i128::from(branch.by_samples().0);
+                *got += left - i128::from(branch.by_bytes.0);
+            }
+        }
     }
-    for (thread, moved) in report.threads.iter().zip(moved) {
+    for ((thread, moved), (had, got)) in report.threads.iter().zip(moved).zip(unsampled) {
         let what = format!("energy and time that is inferred of {} threads", thread.category.name());
         audit.expect(report.index, &what, format!("{moved:?}"), format!("{:?}", (0, 0)));
+        let what = format!("energy of {} threads in windows without a sample", thread.category.name());
+        audit.expect(report.index, &what, got, had);
     }
 }
 

@@ -113,7 +113,7 @@ fn take(columns: &Columns<'_>, rows: &mut HashMap<Start, Vec<BranchRead>>) -> Re
     .map(|column| columns.ints(column));
     let (energies, times, samples, squares) = (energies?, times?, samples?, squares?);
     let (inferred, inferred_times, inferred_squares) = (inferred?, inferred_times?, inferred_squares?);
-    let by_bytes = columns.ints(shared::BY_BYTES_UJ)?;
+    let (by_bytes, unsampled) = (columns.ints(shared::BY_BYTES_UJ)?, columns.ints(rollup::UNSAMPLED_UJ)?);
     for row in 0..columns.rows() {
         let category = |name: &str| Category::ALL.into_iter().find(|category| category.name() == name);
         rows.entry(starts.get(row)?).or_default().push(BranchRead {
@@ -130,7 +130,8 @@ fn take(columns: &Columns<'_>, rows: &mut HashMap<Start, Vec<BranchRead>>) -> Re
                 inferred: Inferred {
                     energy_uj: inferred.get(row)?,
                     cpu_ns: inferred_times.get(row)?,
-                    squares_uj2: inferred_squares.natural(row)?,
+                    squares_uj2: inferred_squares.get(row)?,
+                    unsampled_uj: unsampled.natural(row)?,
                 },
             },
         });

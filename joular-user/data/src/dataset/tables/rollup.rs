@@ -20,30 +20,38 @@ pub(crate) const SQUARES_UJ2: Column<kind::Int> = Column::quantity(
 pub(crate) const INFERRED_UJ: Column<kind::Int> = Column::quantity(
     "inferred_uj",
     "attribution",
-    "energy in addition to energy_uj, inferred from samples in other windows; negative where it is taken from",
+    "energy in addition to energy_uj that light windows get by samples of several windows; negative where it is taken from",
 )
 .unit("µJ");
 pub(crate) const INFERRED_CPU_NS: Column<kind::Int> =
     Column::quantity("inferred_cpu_ns", "attribution", "the same for cpu_ns").unit("ns");
 pub(crate) const INFERRED_SQUARES_UJ2: Column<kind::Int> =
-    Column::quantity("inferred_squares_uj2", "attribution", "by how much inferred_uj makes squares_uj2 grow")
+    Column::quantity("inferred_squares_uj2", "attribution", "by how much squares_uj2 grows with inferred_uj, or falls")
         .unit("µJ²");
+pub(crate) const UNSAMPLED_UJ: Column<kind::Int> = Column::quantity(
+    "unsampled_uj",
+    "attribution",
+    "part of energy_uj + inferred_uj that is of windows in which no sample hit the thread",
+)
+.unit("µJ");
 pub(crate) const INFERRED_SELF_UJ: Column<kind::Int> = Column::quantity(
     "inferred_self_uj",
     "attribution",
-    "energy in addition to self_uj, inferred from samples in other windows; negative for [no sample]",
+    "energy in addition to self_uj that light windows get by samples of several windows; negative where it is taken from",
 )
 .unit("µJ");
 pub(crate) const INFERRED_TOTAL_UJ: Column<kind::Int> =
     Column::quantity("inferred_total_uj", "attribution", "the same for total_uj").unit("µJ");
 
-/// What samples of other windows say of a call path in a window.
+/// What samples of several windows say of a call path in light windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inferred {
-    /// Negative for the path that it is taken from.
+    /// Negative for a path that it is taken from.
     pub(crate) energy_uj: i64,
     pub(crate) cpu_ns: i64,
-    pub(crate) squares_uj2: u64,
+    pub(crate) squares_uj2: i64,
+    /// Energy with that which is of windows without a sample.
+    pub(crate) unsampled_uj: u64,
 }
 
 impl Inferred {
@@ -51,6 +59,7 @@ impl Inferred {
         self.energy_uj = self.energy_uj.saturating_add(other.energy_uj);
         self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
         self.squares_uj2 = self.squares_uj2.saturating_add(other.squares_uj2);
+        self.unsampled_uj = self.unsampled_uj.saturating_add(other.unsampled_uj);
     }
 }
 
@@ -122,7 +131,8 @@ impl Table for RollupBranches {
             SQUARES_UJ2.of::<Self>(|r| int(r.squares_uj2)),
             INFERRED_UJ.of::<Self>(|r| Some(r.inferred.energy_uj)),
             INFERRED_CPU_NS.of::<Self>(|r| Some(r.inferred.cpu_ns)),
-            INFERRED_SQUARES_UJ2.of::<Self>(|r| int(r.inferred.squares_uj2)),
+            INFERRED_SQUARES_UJ2.of::<Self>(|r| Some(r.inferred.squares_uj2)),
+            UNSAMPLED_UJ.of::<Self>(|r| int(r.inferred.unsampled_uj)),
         ];
         joined([window_columns(), process_columns(), ids, figures, label_columns()])
     }

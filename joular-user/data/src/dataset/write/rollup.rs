@@ -77,13 +77,15 @@ pub(crate) struct Pooled {
 }
 
 impl Pooled {
-    pub(crate) const NONE: Self = Self { squares: 0, inferred: Inferred { energy_uj: 0, cpu_ns: 0, squares_uj2: 0 } };
+    pub(crate) const NONE: Self =
+        Self { squares: 0, inferred: Inferred { energy_uj: 0, cpu_ns: 0, squares_uj2: 0, unsampled_uj: 0 } };
 
-    /// With squares to two digits, as they are written.
+    /// With squares to two digits, as they are written: as recorded, and with what is inferred.
     pub(crate) fn rounded(self) -> Self {
-        let squares_uj2 = two_digits(self.inferred.squares_uj2.into());
-        let inferred = Inferred { squares_uj2, ..self.inferred };
-        Self { squares: two_digits(self.squares).into(), inferred }
+        let shown = two_digits(self.squares.saturating_add_signed(self.inferred.squares_uj2.into()));
+        let squares = two_digits(self.squares);
+        let squares_uj2 = shown.cast_signed().saturating_sub(squares.cast_signed());
+        Self { squares: squares.into(), inferred: Inferred { squares_uj2, ..self.inferred } }
     }
 }
 
@@ -231,7 +233,7 @@ fn branch_rows(
 /// By process and method: by itself, and with what it called.
 pub(crate) type InferredMethods = HashMap<((Pid, u64), FrameId), [i64; 2]>;
 
-/// Adds the energy that methods get, or give, by inference.
+/// Adds the energy that methods get, or give, where light windows are divided by samples of several.
 pub(crate) fn add_inferred(
     sums: &mut InferredMethods,
     RollupWindow { report, pooled, .. }: &RollupWindow,

@@ -1,17 +1,20 @@
-//! Reads a selection with what no sample hit shared out: summed ([`DataSet::sums`]), or row by row in the
+//! Reads a selection with what light windows spent divided anew: summed ([`DataSet::sums`]), or row by row in the
 //! order of time ([`DataSet::scan_in_time`]).
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+
+use foldhash::fast::RandomState;
 
 use super::{
-    Catalog, Filter, ThreadPath,
-    inference::{Inference, Sink},
+    Catalog, Filter, PathIndex, ThreadIndex, ThreadPath,
+    inference::{Inference, LightWindow, Sink},
+    parts::{Parts, WaitingWindow},
     quotas::{Quotas, Summing},
     reader::DataSet,
     row::EnergyRow,
 };
 use crate::{
-    attribution::inference::{HORIZON, distance},
+    attribution::inference::{HORIZON, Share, Stratum, distance},
     dataset::error::Result,
     model::units::UnixMicros,
 };
@@ -21,7 +24,7 @@ use crate::{
 pub struct Summed {
     /// In the order of thread and path.
     pub entries: Vec<ThreadPath>,
-    /// What rows in the order of time must sum to.
+    /// What light windows were left with.
     quotas: Quotas,
 }
 
@@ -41,8 +44,8 @@ impl DataSet {
                 None => summing.row(row),
             }
         })?;
-        let singles = inference.map(|inference| inference.finish(&mut summing)).unwrap_or_default();
-        let (sums, quotas) = summing.finish(&self.catalog, &self.stack_ids, &singles);
+        inference.into_iter().for_each(|inference| inference.finish(&mut summing));
+        let (sums, quotas) = summing.finish(&self.catalog, &self.stack_ids, self.no_sample());
         Ok(Summed { entries: sums.into_entries(), quotas })
     }
 
@@ -58,7 +61,7 @@ impl DataSet {
         mut take: impl FnMut(&Catalog, &EnergyRow),
     ) -> Result<()> {
         let Some(mut inference) = self.inference(filter) else { return self.scan(filter, take) };
-        let mut windows = Windows { open: VecDeque::new(), quotas: summed.quotas.clone() };
+        let mut windows = Windows::new(summed, self.no_sample());
         self.scan(filter, |catalog, row| {
             if windows.open.back().is_none_or(|window| !window.has(row)) {
                 inference.advance(row, &mut windows);
@@ -72,9 +75,9 @@ impl DataSet {
         Ok(())
     }
 
-    /// `None`: nothing is to be shared out.
+    /// `None`: rows stay as they are.
     fn inference(&self, filter: &Filter) -> Option<Inference> {
-        if filter.no_infer { None } else { Inference::of(&self.catalog.paths) }
+        (!filter.no_infer).then(|| Inference::of(&self.catalog))
     }
 }
 
@@ -99,10 +102,18 @@ impl Window {
 /// The windows within the horizon.
 struct Windows {
     open: VecDeque<Window>,
-    quotas: Quotas,
+    /// Light windows of threads.
+    waiting: HashMap<ThreadIndex, VecDeque<WaitingWindow>, RandomState>,
+    left: HashMap<ThreadIndex, Parts, RandomState>,
+    no_sample: Option<PathIndex>,
 }
 
 impl Windows {
+    fn new(summed: &Summed, no_sample: Option<PathIndex>) -> Self {
+        let parts = summed.quotas.iter().map(|(thread, shares)| (*thread, Parts::of(shares, no_sample)));
+        Self { open: VecDeque::new(), waiting: HashMap::default(), left: parts.collect(), no_sample }
+    }
+
     /// Gives on all windows to which nothing can come once rows of `now` do.
     fn close(&mut self, now: &EnergyRow, mut take: impl FnMut(&EnergyRow)) {
         let is_done = |window: &Window| {
@@ -119,9 +130,19 @@ impl Sink for Windows {
         place(&mut self.open, row);
     }
 
-    fn left(&mut self, row: &EnergyRow) {
-        let open = &mut self.open;
-        self.quotas.take(row, |row| place(open, row));
+    fn light(&mut self, window: &LightWindow<'_>) {
+        if let Some(window) = WaitingWindow::of(window) {
+            self.waiting.entry(window.thread()).or_default().push_back(window);
+        }
+    }
+
+    fn divide(&mut self, thread: ThreadIndex, stratum: &Stratum<PathIndex>, shares: &[Share<PathIndex>]) {
+        let mut of_stratum = Parts::of(shares, self.no_sample);
+        let parts = if shares.is_empty() { self.left.get_mut(&thread) } else { Some(&mut of_stratum) };
+        let (Some(parts), Some(waiting)) = (parts, self.waiting.get_mut(&thread)) else { return };
+        for window in waiting.drain(..stratum.windows.min(waiting.len())) {
+            parts.take(&window, |row| place(&mut self.open, row));
+        }
     }
 }
 

@@ -1,212 +1,186 @@
-//! Shares out what threads spent without a sample ([`crate::attribution::inference`]) while rows are read.
+//! Divides what threads spent in light windows anew ([`crate::attribution::inference`]) while rows are read.
 //!
-//! [`Inference`] takes the rows of a scan and gives them on, with rows of `[no sample]` replaced by rows
-//! of other paths. What no near sample explains is left until all samples are known ([`super::quotas`]).
+//! [`Inference`] takes the rows of a scan and gives them on. Those of light windows wait until their stratum is
+//! complete; what is left then waits until all samples are known ([`super::quotas`]).
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
-
-use super::{
-    PathIndex, Paths, ThreadIndex,
-    row::{DividedBy, EnergyRow, Inferred},
-};
+use super::{Catalog, PathIndex, Paths, ThreadIndex, row::EnergyRow};
 use crate::{
-    attribution::inference::{Nearest, Share, Unsampled},
-    model::{
-        frame::{Frame, FrameKind, Marker},
-        units::{MicroJoules, UnixMicros},
-    },
+    attribution::inference::{Recorded, Share, Spent, Strata, Stratum, Window},
+    model::{frame::Marker, units::UnixMicros},
 };
 
-/// Where rows go, and what no near sample explains.
+/// Where rows go.
 pub(super) trait Sink {
+    /// A row that stays as it is.
     fn row(&mut self, row: &EnergyRow);
-    /// A row of `[no sample]` that is left.
-    fn left(&mut self, row: &EnergyRow);
+    /// A light window of a thread, which waits.
+    fn light(&mut self, window: &LightWindow<'_>);
+    /// Light windows of a thread are divided: as many of those that wait as the stratum has, the first ones. Without shares
+    /// they are left.
+    fn divide(&mut self, thread: ThreadIndex, stratum: &Stratum<PathIndex>, shares: &[Share<PathIndex>]);
 }
 
-/// By thread and path, windows with one sample: how many, and the energy that their samples stand for.
-pub(super) type Singles = HashMap<(ThreadIndex, PathIndex), (u64, MicroJoules), RandomState>;
+/// What a thread did in a light window.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LightWindow<'a> {
+    /// Its rows with samples.
+    pub(super) rows: &'a [EnergyRow],
+    /// All that it spent without any, as one row of `[no sample]`.
+    pub(super) unsampled: Option<&'a EnergyRow>,
+}
 
 /// The path that stands for time without a sample.
 pub(super) fn no_sample(paths: &Paths) -> Option<PathIndex> {
-    let is_marker = |frame: &Frame| frame.kind == FrameKind::Marker && frame.name == Marker::NoSample.name();
     let stands_for_it = |path: &PathIndex| {
         let mut frames = paths.frames_of(*path);
-        frames.next().is_some_and(is_marker) && frames.next().is_none()
+        frames.next().is_some_and(|frame| frame.is_marker(Marker::NoSample)) && frames.next().is_none()
     };
     paths.indices().find(stands_for_it)
 }
 
 /// Rows of a thread in a window.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Group {
-    /// The first of them.
-    row: EnergyRow,
-    /// Of all of them.
-    samples: u64,
-    /// Of the last one with samples.
-    path: PathIndex,
-    energy: MicroJoules,
-    /// Energy and time without a sample.
-    unsampled: Option<(MicroJoules, u64)>,
+    /// Those with samples.
+    rows: Vec<EnergyRow>,
+    unsampled: Option<EnergyRow>,
 }
 
-/// A thread's windows within the horizon.
+impl Group {
+    fn first(&self) -> Option<&EnergyRow> {
+        self.rows.first().or(self.unsampled.as_ref())
+    }
+}
+
+/// A thread's light windows whose stratum is not complete.
 #[derive(Debug, Default)]
-struct Near {
-    windows: Nearest<PathIndex>,
+struct Waiting {
+    strata: Strata<PathIndex>,
     /// Whether it is in [`Inference::waiting`].
     is_listed: bool,
 }
 
-/// Shares out rows as they come: those of a window stand together, and in them those of a thread.
+/// Takes rows as they come: those of a window stand together, and in them those of a thread.
 #[derive(Debug)]
 pub(super) struct Inference {
     /// Stands for time without a sample.
-    unsampled: PathIndex,
-    threads: Vec<Near>,
-    /// Threads that may have windows that wait for samples after them, each once.
+    unsampled: Option<PathIndex>,
+    /// Samples that are expected of a second of CPU time, by run.
+    frequencies_hz: Vec<u32>,
+    threads: Vec<Waiting>,
+    /// Threads whose windows wait, each once.
     waiting: Vec<ThreadIndex>,
-    group: Option<Group>,
+    group: Group,
+    recorded: Vec<Recorded<PathIndex>>,
     /// Whose rows come.
     run: usize,
-    singles: Singles,
 }
 
 impl Inference {
-    /// `None`: no path stands for time without a sample.
-    pub(super) fn of(paths: &Paths) -> Option<Self> {
-        no_sample(paths).map(|unsampled| Self {
-            unsampled,
+    pub(super) fn of(catalog: &Catalog) -> Self {
+        Self {
+            unsampled: no_sample(&catalog.paths),
+            frequencies_hz: catalog.runs.iter().map(|run| run.info.frequency_hz).collect(),
             threads: Vec::new(),
             waiting: Vec::new(),
-            group: None,
+            group: Group::default(),
+            recorded: Vec::new(),
             run: 0,
-            singles: HashMap::default(),
-        })
+        }
     }
 
-    /// Takes a row. Sampled ones go on at once, others when the samples around them are known.
+    /// Takes a row.
     pub(super) fn take(&mut self, row: &EnergyRow, sink: &mut impl Sink) {
         if let Some(pooled) = &row.pooled {
-            let (left, gets) = row.divided(pooled);
-            sink.row(&left);
-            gets.iter().for_each(|row| sink.row(row));
+            row.divided(pooled).for_each(|row| sink.row(&row));
             return;
         }
-        let is_sampled = row.samples > 0 || row.path != self.unsampled;
-        let is_same = |group: &Group| {
-            (group.row.thread, group.row.window_start) == (row.thread, row.window_start) && row.run == self.run
+        let is_same = |group: &EnergyRow| {
+            (group.run, group.thread, group.window_start) == (row.run, row.thread, row.window_start)
         };
-        if !self.group.as_ref().is_some_and(is_same) {
+        if !self.group.first().is_some_and(is_same) {
             self.end_group(sink);
             if row.run != self.run {
                 self.settle_all(None, sink);
                 self.run = row.run;
             }
         }
-        let new = || Group { row: *row, samples: 0, path: row.path, energy: row.energy, unsampled: None };
-        let group = self.group.get_or_insert_with(new);
-        if is_sampled {
-            if row.samples > 0 {
-                group.samples = group.samples.saturating_add(row.samples);
-                (group.path, group.energy) = (row.path, row.energy);
+        if row.samples > 0 {
+            self.group.rows.push(*row);
+        } else if Some(row.path) == self.unsampled {
+            match &mut self.group.unsampled {
+                Some(sum) => {
+                    sum.energy = sum.energy.saturating_add(row.energy);
+                    sum.cpu_ns = sum.cpu_ns.saturating_add(row.cpu_ns);
+                }
+                None => self.group.unsampled = Some(*row),
             }
-            sink.row(row);
         } else {
-            let (energy, cpu_ns) = group.unsampled.unwrap_or_default();
-            group.unsampled = Some((energy.saturating_add(row.energy), cpu_ns.saturating_add(row.cpu_ns)));
+            sink.row(row);
         }
     }
 
-    /// Gives on all windows that no sample from this row's window on can be near to.
+    /// Gives on all strata to which nothing from this row's window on belongs.
     pub(super) fn advance(&mut self, row: &EnergyRow, sink: &mut impl Sink) {
         self.end_group(sink);
         let now = (row.run == self.run).then_some((row.window_start, row.window_ns));
         self.settle_all(now, sink);
     }
 
-    /// Ends the rows of a thread in a window.
+    /// Ends the rows of a thread in a window. Of a heavy one, only what it spent without samples waits.
     fn end_group(&mut self, sink: &mut impl Sink) {
-        let Some(Group { row, samples, path, energy, unsampled }) = self.group.take() else { return };
-        // Of most threads that are busy nothing waits, and windows with many samples say nothing.
-        if samples != 1 && unsampled.is_none() {
-            return;
+        let Some(EnergyRow { run, thread, window_start, window_ns, .. }) = self.group.first().copied() else { return };
+        let frequency_hz = self.frequencies_hz.get(run).copied().unwrap_or_default();
+        let window = |cpu_ns| Window::of(window_start, window_ns, cpu_ns, frequency_hz);
+        let cpu_ns = self.group.rows.iter().fold(0_u64, |sum, row| sum.saturating_add(row.cpu_ns));
+        let unsampled = self.group.unsampled.take();
+        if !window(cpu_ns).is_light() {
+            self.group.rows.drain(..).for_each(|row| sink.row(&row));
         }
-        let thread = row.thread;
-        if self.threads.len() <= thread.index() {
-            self.threads.resize_with(thread.index() + 1, Near::default);
-        }
-        let near = &mut self.threads[thread.index()];
-        if samples == 1 {
-            let (count, sum) = self.singles.entry((thread, path)).or_default();
-            *count += 1;
-            *sum = sum.saturating_add(energy);
-            near.windows.single(row.window_start, path, energy);
-        }
-        if let Some((energy, cpu_ns)) = unsampled {
-            let EnergyRow { window_start: start, window_ns: length_ns, .. } = row;
-            near.windows.unsampled(Unsampled { start, length_ns, energy, cpu_ns });
-            if !std::mem::replace(&mut near.is_listed, true) {
+        if unsampled.is_some() || !self.group.rows.is_empty() {
+            sink.light(&LightWindow { rows: &self.group.rows, unsampled: unsampled.as_ref() });
+            self.recorded.clear();
+            self.recorded.extend(self.group.rows.iter().map(recorded));
+            let unsampled = unsampled.as_ref().map(spent).unwrap_or_default();
+            let all_ns = self.recorded.iter().fold(unsampled.cpu_ns, |sum, row| sum.saturating_add(row.spent.cpu_ns));
+            if self.threads.len() <= thread.index() {
+                self.threads.resize_with(thread.index() + 1, Waiting::default);
+            }
+            let waiting = &mut self.threads[thread.index()];
+            waiting.strata.take(&window(all_ns), &self.recorded, unsampled);
+            waiting
+                .strata
+                .settle(Some((window_start, window_ns)), |stratum, shares| sink.divide(thread, stratum, shares));
+            if !std::mem::replace(&mut waiting.is_listed, true) {
                 self.waiting.push(thread);
             }
         }
-        let now = Some((row.window_start, row.window_ns));
-        near.windows.settle(now, giving(&mut self.singles, self.unsampled, (self.run, thread), sink));
+        self.group.rows.clear();
     }
 
-    /// Gives on all windows that no sample from `now` on can be near to, whichever thread they are of;
-    /// without `now` all windows.
+    /// Gives on all strata to which no window from `now` on belongs, whichever thread they are of;
+    /// without `now` all of them.
     fn settle_all(&mut self, now: Option<(UnixMicros, u64)>, sink: &mut impl Sink) {
-        let (threads, singles, unsampled, run) = (&mut self.threads, &mut self.singles, self.unsampled, self.run);
+        let threads = &mut self.threads;
         self.waiting.retain(|thread| {
-            let Some(near) = threads.get_mut(thread.index()) else { return false };
-            near.windows.settle(now, giving(singles, unsampled, (run, *thread), sink));
-            near.is_listed = near.windows.is_waiting();
-            near.is_listed
+            let Some(waiting) = threads.get_mut(thread.index()) else { return false };
+            waiting.strata.settle(now, |stratum, shares| sink.divide(*thread, stratum, shares));
+            waiting.is_listed = !waiting.strata.is_empty();
+            waiting.is_listed
         });
     }
 
-    /// Gives on all that waits, and returns what windows with one sample say.
-    pub(super) fn finish(mut self, sink: &mut impl Sink) -> Singles {
+    /// Gives on all that waits.
+    pub(super) fn finish(mut self, sink: &mut impl Sink) {
         self.end_group(sink);
         self.settle_all(None, sink);
-        self.singles
     }
 }
 
-/// Makes rows of a thread of what its windows were shared into.
-fn giving(
-    singles: &mut Singles,
-    unsampled: PathIndex,
-    (run, thread): (usize, ThreadIndex),
-    sink: &mut impl Sink,
-) -> impl FnMut(Unsampled, &[Share<PathIndex>]) {
-    move |what, shares| {
-        let whole = EnergyRow {
-            run,
-            window_start: what.start,
-            window_ns: what.length_ns,
-            thread,
-            path: unsampled,
-            energy: what.energy,
-            cpu_ns: what.cpu_ns,
-            samples: 0,
-            inferred: None,
-            pooled: None,
-            divided_by: DividedBy::CpuTime,
-        };
-        if shares.is_empty() {
-            sink.left(&whole);
-        }
-        for share in shares {
-            if let Some((_, energy)) = singles.get_mut(&(thread, share.path)) {
-                *energy = energy.saturating_add(share.energy);
-            }
-            let Share { path, energy, cpu_ns, squares } = *share;
-            sink.row(&EnergyRow { path, energy, cpu_ns, inferred: Some(Inferred { squares }), ..whole });
-        }
-    }
+pub(super) const fn spent(row: &EnergyRow) -> Spent {
+    Spent { energy: row.energy, cpu_ns: row.cpu_ns }
+}
+
+fn recorded(row: &EnergyRow) -> Recorded<PathIndex> {
+    Recorded { path: row.path, samples: row.samples, spent: spent(row), squares: row.squares() }
 }

@@ -4,15 +4,15 @@
 //! [`reader`] reads files, [`filter`] says which rows count, [`catalog`] holds what rows are about,
 //! and [`overview`] adds up everything beside call paths. [`measured`] sums bytes and counts.
 //!
-//! Energy of windows in which no sample hit a thread is shared out by samples of other windows, unless
+//! Light windows, in which few samples hit a thread or none, are divided by samples of several windows, unless
 //! [`Filter::no_infer`] says otherwise: [`inference`] does it while rows pass, [`quotas`] with what is
 //! left at the end, [`in_time`] offers both as sums and as rows in the order of time.
 //!
 //! # Error of sampling
 //! A thread's time and energy are exact; samples show which of its paths they go to.
 //! A sample stands for `energy / samples` of its row. [`ThreadPath`] keeps the sum of
-//! squares that [`crate::sampling`] makes intervals of. Energy that was shared out makes samples
-//! stand for more energy, and does not make more samples.
+//! squares that [`crate::sampling`] makes intervals of. Windows without a sample make samples of others
+//! stand for more energy, and do not make more samples.
 
 pub mod catalog;
 mod charged;
@@ -29,6 +29,7 @@ pub mod load;
 pub mod measured;
 mod names;
 pub mod overview;
+mod parts;
 pub mod places;
 mod process_columns;
 mod quotas;

@@ -1,9 +1,8 @@
-//! Shares out what no near sample explains, when all samples of a selection are known: by all samples
-//! of the thread, else by those of threads with its name in its process, else of a JVM's own threads by
-//! those with its name in other JVMs of the same version and collector.
+//! Divides what light windows are left with, when all samples of a selection are known
+//! ([`crate::attribution::inference`] has the order in which they are asked).
 //!
-//! Sums over time take a thread's [`Quotas`] as they are. A scan in the order of time gives each window
-//! its part of them, so that views with and without time sum to the same microjoule.
+//! Sums over time take a thread's parts as they are. A scan in the order of time gives each window
+//! its part of them ([`super::parts`]), so that views with and without time sum to the same microjoule.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -14,20 +13,28 @@ use foldhash::fast::RandomState;
 
 use super::{
     Catalog, PathIndex, ProcessIndex, ThreadIndex, ThreadPath,
-    inference::{Singles, Sink},
-    row::{EnergyRow, Inferred},
+    inference::{LightWindow, Sink},
+    row::EnergyRow,
     sums::EnergySums,
 };
 use crate::{
-    attribution::inference::{Seen, Share, apportion, divide},
+    attribution::inference::{Seen, Share, Stratum},
     model::{target_text::TargetText, units::MicroJoules},
+    sampling::Sampled,
 };
 
-/// Sums rows, and by thread what no near sample explains.
+/// What is left of each thread, by the paths that it goes to.
+pub(super) type Quotas = BTreeMap<ThreadIndex, Vec<Share<PathIndex>>>;
+
+/// Samples of light windows by thread and path, and the energy that they stand for.
+type LightSamples = HashMap<(ThreadIndex, PathIndex), (u64, MicroJoules), RandomState>;
+
+/// Sums rows, and by thread what is left.
 #[derive(Debug, Default)]
 pub(super) struct Summing {
     pub(super) sums: EnergySums,
-    left: BTreeMap<ThreadIndex, ThreadPath>,
+    light: LightSamples,
+    left: BTreeMap<ThreadIndex, Stratum<PathIndex>>,
 }
 
 impl Sink for Summing {
@@ -35,40 +42,70 @@ impl Sink for Summing {
         self.sums.add(row);
     }
 
-    fn left(&mut self, row: &EnergyRow) {
-        let row = ThreadPath::of(row);
-        self.left.entry(row.thread).and_modify(|sum| sum.plus(&row)).or_insert(row);
+    /// Its samples count now, and its energy when it is divided.
+    fn light(&mut self, window: &LightWindow<'_>) {
+        for row in window.rows {
+            self.sums.add_entry(ThreadPath { samples: row.samples, ..ThreadPath::empty(row.thread, row.path) });
+            let (samples, _) = self.light.entry((row.thread, row.path)).or_default();
+            *samples = samples.saturating_add(row.samples);
+        }
+    }
+
+    fn divide(&mut self, thread: ThreadIndex, stratum: &Stratum<PathIndex>, shares: &[Share<PathIndex>]) {
+        if shares.is_empty() {
+            self.left.entry(thread).or_default().join(stratum);
+        }
+        for share in shares {
+            self.sums.add_entry(ThreadPath::of_share(thread, share));
+            if let Some((_, energy)) = self.light.get_mut(&(thread, share.path)) {
+                *energy = energy.saturating_add(share.energy);
+            }
+        }
     }
 }
 
 impl Summing {
-    /// Shares out what is left, and adds it to the sums. `stack_ids` of paths break ties, because they
-    /// are the same however a data set's files are cut.
-    pub(super) fn finish(mut self, catalog: &Catalog, stack_ids: &[i64], singles: &Singles) -> (EnergySums, Quotas) {
-        let mut quotas = Quotas::default();
-        if self.left.is_empty() {
-            return (self.sums, quotas);
-        }
-        let witnesses = Witnesses::of(catalog, &self, singles);
-        for (thread, left) in &self.left {
-            let mut seen = witnesses.seen(*thread);
-            seen.sort_by_key(|seen| stack_ids.get(seen.path.index()));
-            let entry = |share: Share<PathIndex>| ThreadPath {
-                path: share.path,
-                energy: share.energy,
-                inferred: share.energy,
-                cpu_ns: share.cpu_ns,
-                squares: share.squares,
-                ..*left
-            };
-            let mut shares: Vec<ThreadPath> = divide(left.energy, left.cpu_ns, &seen).into_iter().map(entry).collect();
+    /// Divides what is left, and adds it to the sums. `stack_ids` of paths break ties, because they
+    /// are the same however a data set's files are cut. `no_sample` gets what nothing explains.
+    pub(super) fn finish(
+        mut self,
+        catalog: &Catalog,
+        stack_ids: &[i64],
+        no_sample: Option<PathIndex>,
+    ) -> (EnergySums, Quotas) {
+        let witnesses = Witnesses::of(catalog, &self);
+        let divided = |(thread, left): (&ThreadIndex, &Stratum<PathIndex>)| {
+            let mut shares = if left.is_enough() { left.divided() } else { Vec::new() };
             if shares.is_empty() {
-                shares.push(*left);
+                let mut seen = witnesses.seen(*thread);
+                seen.sort_by_key(|seen| stack_ids.get(seen.path.index()));
+                shares = left.divided_by(&seen);
             }
-            quotas.0.insert(*thread, shares);
+            if shares.is_empty() {
+                shares.extend(no_sample.map(|path| Share::nameless(path, left.spent())));
+            }
+            (*thread, shares)
+        };
+        let quotas: Quotas = self.left.iter().map(divided).collect();
+        for (thread, share) in
+            quotas.iter().flat_map(|(thread, shares)| shares.iter().map(move |share| (thread, share)))
+        {
+            self.sums.add_entry(ThreadPath::of_share(*thread, share));
         }
-        quotas.0.values().flatten().for_each(|share| self.sums.add_entry(*share));
         (self.sums, quotas)
+    }
+}
+
+impl ThreadPath {
+    const fn empty(thread: ThreadIndex, path: PathIndex) -> Self {
+        let (energy, inferred, by_bytes) = (MicroJoules(0), MicroJoules(0), MicroJoules(0));
+        let charged = Sampled { energy, samples: 0, squares: 0.0 };
+        Self { thread, path, energy, cpu_ns: 0, samples: 0, inferred, squares: 0.0, by_bytes, charged }
+    }
+
+    const fn of_share(thread: ThreadIndex, share: &Share<PathIndex>) -> Self {
+        let Share { path, energy, inferred, cpu_ns, squares } = *share;
+        Self { energy, inferred, cpu_ns, squares, ..Self::empty(thread, path) }
     }
 }
 
@@ -99,14 +136,14 @@ impl<'a> Group<'a> {
 /// All samples that could explain what is left.
 struct Witnesses<'a> {
     catalog: &'a Catalog,
-    /// Of windows with one sample; of all windows.
-    singles: ByThread,
+    /// Of light windows; of all windows.
+    light: ByThread,
     samples: ByThread,
     groups: HashMap<Group<'a>, Vec<ThreadIndex>, RandomState>,
 }
 
 impl<'a> Witnesses<'a> {
-    fn of(catalog: &'a Catalog, summing: &Summing, singles: &Singles) -> Self {
+    fn of(catalog: &'a Catalog, summing: &Summing) -> Self {
         let mut groups: HashMap<_, Vec<_>, RandomState> = HashMap::default();
         for group in summing.left.keys().flat_map(|thread| Group::of(catalog, *thread)) {
             groups.entry(group).or_default();
@@ -120,10 +157,12 @@ impl<'a> Witnesses<'a> {
                 }
             }
         }
-        let mut found = Self { catalog, singles: ByThread::default(), samples: ByThread::default(), groups };
-        for ((thread, path), (samples, energy)) in singles.iter().filter(|((thread, _), _)| wanted.contains(thread)) {
+        let mut found = Self { catalog, light: ByThread::default(), samples: ByThread::default(), groups };
+        for ((thread, path), (samples, energy)) in
+            summing.light.iter().filter(|((thread, _), _)| wanted.contains(thread))
+        {
             let seen = Seen { path: *path, samples: *samples, energy: *energy };
-            found.singles.entry(*thread).or_default().push(seen);
+            found.light.entry(*thread).or_default().push(seen);
         }
         for entry in summing.sums.entries().iter().filter(|entry| entry.samples > 0 && wanted.contains(&entry.thread)) {
             let seen = Seen { path: entry.path, samples: entry.samples, energy: entry.sampled().energy };
@@ -137,7 +176,7 @@ impl<'a> Witnesses<'a> {
     fn seen(&self, thread: ThreadIndex) -> Vec<Seen<PathIndex>> {
         let groups = Group::of(self.catalog, thread).filter_map(|group| self.groups.get(&group));
         let pools = iter::once(std::slice::from_ref(&thread)).chain(groups.map(Vec::as_slice));
-        let pools = pools.flat_map(|threads| [(threads, &self.singles), (threads, &self.samples)]);
+        let pools = pools.flat_map(|threads| [(threads, &self.light), (threads, &self.samples)]);
         let mut pools = pools.map(|(threads, by_thread)| together(threads, by_thread));
         pools.find(|seen| !seen.is_empty()).unwrap_or_default()
     }
@@ -152,33 +191,4 @@ fn together(threads: &[ThreadIndex], by_thread: &ByThread) -> Vec<Seen<PathIndex
         sum.energy = sum.energy.saturating_add(seen.energy);
     }
     sums.into_values().collect()
-}
-
-/// What is left of each thread, by the paths that it goes to.
-#[derive(Clone, Debug, Default)]
-pub struct Quotas(BTreeMap<ThreadIndex, Vec<ThreadPath>>);
-
-impl Quotas {
-    /// Gives a row its part. Parts of all rows of a thread sum to its quotas.
-    pub(super) fn take(&mut self, row: &EnergyRow, mut give: impl FnMut(&EnergyRow)) {
-        let Some(quotas) = self.0.get_mut(&row.thread) else { return give(row) };
-        let energies = apportion(row.energy.0, &quotas.iter().map(|quota| quota.energy.0).collect::<Vec<_>>());
-        let times = apportion(row.cpu_ns, &quotas.iter().map(|quota| quota.cpu_ns).collect::<Vec<_>>());
-        for ((quota, energy), cpu_ns) in quotas.iter_mut().zip(energies).zip(times) {
-            if energy == 0 && cpu_ns == 0 {
-                continue;
-            }
-            let squares = quota.squares * part(energy, quota.energy.0);
-            let inferred = (quota.inferred.0 > 0).then_some(Inferred { squares });
-            quota.squares -= squares;
-            quota.energy = MicroJoules(quota.energy.0.saturating_sub(energy));
-            quota.cpu_ns = quota.cpu_ns.saturating_sub(cpu_ns);
-            give(&EnergyRow { path: quota.path, energy: MicroJoules(energy), cpu_ns, inferred, ..*row });
-        }
-    }
-}
-
-#[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
-fn part(of: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { of as f64 / whole as f64 }
 }

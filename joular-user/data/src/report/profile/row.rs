@@ -1,5 +1,7 @@
 //! Defines the rows of `branches` as reports read them.
 
+use std::iter;
+
 use super::{Amounts, PathIndex, ThreadIndex};
 use crate::{
     dataset::{
@@ -46,16 +48,19 @@ pub enum DividedBy {
 pub struct Pooled {
     /// Sum over its samples of the squared energy that each stands for, µJ².
     pub squares: f64,
-    /// Energy and time inferred from samples of other windows, beside the row's own; negative for the path
-    /// that they are taken from.
+    /// Energy, time and squares that light windows get beside the row's own by samples of several windows; negative where they
+    /// are taken from.
     pub inferred_uj: i64,
     pub inferred_cpu_ns: i64,
     pub inferred_squares: f64,
+    /// Energy with that which is of windows without a sample.
+    pub unsampled_uj: u64,
 }
 
 impl Pooled {
-    /// Of a row of which nothing is inferred from samples of other windows.
-    pub(super) const COMPLETE: Self = Self { squares: 0.0, inferred_uj: 0, inferred_cpu_ns: 0, inferred_squares: 0.0 };
+    /// Of a row to which samples of other windows add nothing.
+    pub(super) const COMPLETE: Self =
+        Self { squares: 0.0, inferred_uj: 0, inferred_cpu_ns: 0, inferred_squares: 0.0, unsampled_uj: 0 };
 }
 
 /// What samples of other windows say of a window: see [`crate::attribution::inference`].
@@ -94,22 +99,26 @@ impl EnergyRow {
     /// for itself.
     pub(super) fn apart(self, by_bytes: MicroJoules) -> impl Iterator<Item = Self> {
         let rest = Self { energy: MicroJoules(self.energy.0.saturating_sub(by_bytes.0)), ..self };
-        let is_nothing = rest.energy.0 == 0 && rest.cpu_ns == 0 && rest.samples == 0 && by_bytes.0 > 0;
+        let gets_nothing = rest.pooled.is_none_or(|pooled| pooled == Pooled::COMPLETE);
+        let is_nothing = rest.energy.0 == 0 && rest.cpu_ns == 0 && rest.samples == 0 && gets_nothing && by_bytes.0 > 0;
         let (pooled, divided_by) = (Some(Pooled::COMPLETE), DividedBy::Bytes);
         let of_bytes = Self { energy: by_bytes, cpu_ns: 0, samples: 0, pooled, divided_by, ..self };
         (!is_nothing).then_some(rest).into_iter().chain((by_bytes.0 > 0).then_some(of_bytes))
     }
 
-    /// A row of a rollup with what is inferred from samples of other windows: what is left of it, and what it gets.
-    pub(super) fn divided(&self, pooled: &Pooled) -> (Self, Option<Self>) {
-        let (energy, cpu_ns) = (MicroJoules(pooled.inferred_uj.unsigned_abs()), pooled.inferred_cpu_ns.unsigned_abs());
-        if pooled.inferred_uj < 0 || pooled.inferred_cpu_ns < 0 {
-            let energy = MicroJoules(self.energy.0.saturating_sub(energy.0));
-            return (Self { energy, cpu_ns: self.cpu_ns.saturating_sub(cpu_ns), ..*self }, None);
-        }
-        let inferred = Some(Inferred { squares: pooled.inferred_squares });
-        let gets = Self { energy, cpu_ns, samples: 0, inferred, pooled: None, ..*self };
-        (*self, (energy.0 > 0 || cpu_ns > 0).then_some(gets))
+    /// A row of a rollup with what samples of several windows say of light ones: what is of windows with samples, and what is not.
+    pub(super) fn divided(&self, pooled: &Pooled) -> impl Iterator<Item = Self> {
+        let energy = self.energy.0.saturating_add_signed(pooled.inferred_uj);
+        let unsampled = MicroJoules(pooled.unsampled_uj.min(energy));
+        let sampled = Self {
+            energy: MicroJoules(energy.saturating_sub(unsampled.0)),
+            cpu_ns: self.cpu_ns.saturating_add_signed(pooled.inferred_cpu_ns),
+            pooled: Some(Pooled { squares: pooled.squares + pooled.inferred_squares, ..Pooled::COMPLETE }),
+            ..*self
+        };
+        let inferred = Some(Inferred { squares: 0.0 });
+        let unsampled = Self { energy: unsampled, cpu_ns: 0, samples: 0, inferred, pooled: None, ..*self };
+        iter::once(sampled).chain((unsampled.energy.0 > 0).then_some(unsampled))
     }
 }
 
@@ -119,6 +128,7 @@ pub(super) struct PooledColumns<'a> {
     inferred_uj: Numbers<'a>,
     inferred_cpu_ns: Numbers<'a>,
     inferred_squares: Numbers<'a>,
+    unsampled_uj: Numbers<'a>,
 }
 
 impl<'a> PooledColumns<'a> {
@@ -132,6 +142,7 @@ impl<'a> PooledColumns<'a> {
             inferred_uj: columns.ints(rollup::INFERRED_UJ)?,
             inferred_cpu_ns: columns.ints(rollup::INFERRED_CPU_NS)?,
             inferred_squares: columns.ints(rollup::INFERRED_SQUARES_UJ2)?,
+            unsampled_uj: columns.ints(rollup::UNSAMPLED_UJ)?,
         }))
     }
 
@@ -141,7 +152,8 @@ impl<'a> PooledColumns<'a> {
             squares: self.squares.natural::<u64>(row)? as f64,
             inferred_uj: self.inferred_uj.get(row)?,
             inferred_cpu_ns: self.inferred_cpu_ns.get(row)?,
-            inferred_squares: self.inferred_squares.natural::<u64>(row)? as f64,
+            inferred_squares: self.inferred_squares.get(row)? as f64,
+            unsampled_uj: self.unsampled_uj.natural(row)?,
         })
     }
 }

@@ -51,6 +51,7 @@ pub(super) fn write_drawing(root: &Path, methods: u64, windows: &[Vec<Did>], uj:
         host: "node-1".into(),
         started: UnixMicros(0),
         interval_ns: SECOND,
+        frequency_hz: 99,
         domains: vec![Domain::new("package", Some(0), "test", Label::Measured, meter)],
         profiler_pid: Pid(1),
         sockets: 1,
@@ -189,7 +190,7 @@ fn expected(entries: &[(u32, &str, u64, u64, u64)]) -> Vec<Entry> {
 const AS_RECORDED: fn() -> Filter = || Filter { no_infer: true, ..Filter::default() };
 
 #[test]
-fn a_thread_without_a_sample_gets_those_nearest_in_time() {
+fn a_window_without_a_sample_gets_those_of_the_threads_other_light_windows() {
     let root = written(&[
         vec![did(100, "main", 10, &[(1, 1)])],
         vec![did(100, "main", 100, &[])],
@@ -201,21 +202,41 @@ fn a_thread_without_a_sample_gets_those_nearest_in_time() {
 }
 
 #[test]
-fn what_is_far_from_any_sample_goes_by_all_of_the_thread() {
+fn windows_that_have_none_to_join_are_divided_together() {
     let mut windows = vec![vec![did(100, "main", 10, &[(1, 1)])], vec![did(100, "main", 10, &[(2, 3)])]];
-    windows.resize(60, Vec::new());
+    windows.resize(200, Vec::new());
     windows.push(vec![did(100, "main", 100, &[])]);
-    // The window with one sample speaks for windows without any.
     assert_eq!(
         entries(&written(&windows), &Filter::default()),
-        expected(&[(100, "A.m1", 110, 100, 1), (100, "A.m2", 10, 0, 3)])
+        expected(&[(100, "A.m1", 30, 25, 1), (100, "A.m2", 90, 75, 3)])
     );
-    windows[0] = vec![did(100, "main", 10, &[(1, 2)])];
-    windows[1] = vec![did(100, "main", 10, &[(2, 2)])];
+}
+
+#[test]
+fn heavy_windows_stay_as_they_are_and_speak_only_where_no_light_one_does() {
+    let heavy = did(100, "main", 200_000, &[(2, 20)]);
+    let mut windows = vec![vec![did(100, "main", 10, &[(1, 1)])], vec![heavy], vec![did(100, "main", 100, &[])]];
     assert_eq!(
         entries(&written(&windows), &Filter::default()),
-        expected(&[(100, "A.m1", 60, 50, 2), (100, "A.m2", 60, 50, 2)])
+        expected(&[(100, "A.m1", 110, 100, 1), (100, "A.m2", 200_000, 0, 20)])
     );
+    windows.remove(0);
+    assert_eq!(entries(&written(&windows), &Filter::default()), expected(&[(100, "A.m2", 200_100, 100, 20)]));
+}
+
+/// Of three strata of a thread, each is divided by its own samples.
+#[test]
+fn light_windows_are_divided_by_their_neighbours() {
+    let light = |method| move |second: u64| vec![did(100, "main", 20_000 + second, &[(method, 2)])];
+    let mut windows: Vec<Vec<Did>> = (0..9).map(light(1)).chain((9..18).map(light(2))).collect();
+    windows[4] = vec![did(100, "main", 20_000, &[])];
+    windows[13] = vec![did(100, "main", 20_000, &[(1, 1)])];
+    let found = entries(&written(&windows), &Filter::default());
+    // Nine windows of 20 ms are full.
+    let [first, second] = [0..9, 9..18].map(|of| windows[of].iter().map(|window| window[0].cpu_us).sum::<u64>());
+    let [(_, _, one, inferred, 17), (_, _, two, 0, 16)] = found[..] else { panic!("{found:?}") };
+    assert_eq!((one + two, inferred), (first + second, 20_000));
+    assert!(one.abs_diff(first + second / 17) <= 10, "{one} of {first} and {second}");
 }
 
 #[test]
@@ -228,8 +249,8 @@ fn a_thread_without_any_sample_goes_by_namesakes_in_its_process_only() {
         did(200, "pool", 3, &[]),
     ]]);
     let found = entries(&root, &Filter::default());
-    // One window of the pool has one sample, and speaks first.
-    let named = [(102, "A.m2", 7, 7, 0), (103, "[no sample]", 5, 0, 0), (200, "[no sample]", 3, 0, 0)];
+    let named =
+        [(102, "A.m1", 5, 5, 0), (102, "A.m2", 2, 2, 0), (103, "[no sample]", 5, 0, 0), (200, "[no sample]", 3, 0, 0)];
     assert_eq!(found[2..], expected(&named), "{found:?}");
 }
 
