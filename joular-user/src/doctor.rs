@@ -7,7 +7,10 @@ use std::{
 
 use joular_data::{
     events::Runtime,
-    model::{counter::Counter, domain::Label},
+    model::{
+        counter::Counter,
+        domain::{Domain, Label},
+    },
     text::{escape_lines, harmless_json},
 };
 use serde::Serialize;
@@ -15,7 +18,8 @@ use serde::Serialize;
 use crate::{
     calibration::file,
     cli::Exit,
-    energy::{self, EnergyOptions},
+    config::{DEFAULT_INTERVAL, duration::nanoseconds},
+    energy::{self, EnergyOptions, watch},
     kernel::{
         LoadOptions, Programs, Remedy, Sampler, Told, core_types, counters,
         cpus::CPU_ROOT,
@@ -125,13 +129,23 @@ fn options(io: bool) -> LoadOptions {
 
 fn energy_source(options: &EnergyOptions) -> Check {
     match energy::select(options) {
-        Ok(selected) => {
-            let modelled = selected.source.domains().iter().all(|domain| domain.label == Label::Modelled);
-            let verdict = if modelled { Verdict::Limited } else { Verdict::Good };
-            Check::new("energy", verdict, selected.reason, None)
+        Ok(mut selected) => {
+            let updates = watch::watch(&mut [selected.source.as_mut()]).concat();
+            let window_ns = nanoseconds(DEFAULT_INTERVAL);
+            energy_found(&watch::noted(selected.source.domains(), &updates, window_ns), selected.reason, window_ns)
         }
         Err(error) => Check::new("energy", Verdict::MissingFeature, error.to_string(), None),
     }
+}
+
+/// What recordings with windows of this length would measure with.
+fn energy_found(domains: &[Domain], reason: String, window_ns: u64) -> Check {
+    let is = |label| move |domain: &Domain| domain.label == label;
+    let limited = domains.iter().all(is(Label::Modelled)) || domains.iter().any(is(Label::MeasuredCoarsely));
+    let slowest = domains.iter().filter_map(Domain::update).max_by_key(|update| update.interval_us);
+    let advance = slowest.map(|update| format!("; counters advance every {update}")).unwrap_or_default();
+    let verdict = if limited { Verdict::Limited } else { Verdict::Good };
+    Check::new("energy", verdict, format!("{reason}{advance}"), watch::notice(domains, window_ns).as_deref())
 }
 
 /// Of a hybrid processor only.

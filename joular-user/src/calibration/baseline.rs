@@ -73,7 +73,7 @@ fn percent(permille: &u64) -> String {
 /// is another machine's.
 pub fn is_measurable(domain: &Domain) -> bool {
     domain.role == Role::Shared
-        && matches!(domain.label, Label::Measured | Label::Reported | Label::ModelledByProcessor)
+        && (domain.label.is_measured() || matches!(domain.label, Label::Reported | Label::ModelledByProcessor))
 }
 
 /// Idle power of each measurable domain.

@@ -206,6 +206,10 @@ pub struct Flags {
     #[arg(long, value_name = "DIR", help_heading = heading::ENERGY)]
     pub powercap_root: Option<PathBuf>,
 
+    /// Do not look for 140 ms, before the recording, at how often energy counters advance
+    #[arg(long, help_heading = heading::ENERGY)]
+    pub no_counter_watch: bool,
+
     /// What measured energy of memory is divided by: time, allocation or cache-misses [default: time]
     ///
     /// It holds for the domain dram, where there is one. allocation brings --alloc with it: threads of targets share by

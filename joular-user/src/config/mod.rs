@@ -104,6 +104,9 @@ pub struct Config {
     pub cpu_root: Option<PathBuf>,
 }
 
+/// Length of windows.
+pub const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Where events come from.
 #[derive(Clone, Debug)]
 pub enum Input {
@@ -122,6 +125,8 @@ pub struct Live {
     /// Samples per second and CPU, 1 to 10 000.
     pub frequency: u32,
     pub energy: EnergyOptions,
+    /// Whether it is measured first how often energy counters advance.
+    pub counter_watch: bool,
     pub memory_by: MemoryBy,
     pub weights: WeightChoice,
     pub sampler: SamplerChoice,
@@ -255,7 +260,7 @@ impl Places {
         let limits = Duration::from_millis(100)..=Duration::from_secs(60);
         let interval = self.time("interval", flags.interval.as_deref(), limits)?;
         let limits = Duration::from_millis(1)..=Duration::MAX;
-        let interval = interval.unwrap_or(Duration::from_secs(1));
+        let interval = interval.unwrap_or(DEFAULT_INTERVAL);
         if flags.guest_power.is_some() && interval > STALE_AFTER / 2 {
             let most = STALE_AFTER / 2;
             return Err(
@@ -270,6 +275,7 @@ impl Places {
             guest_power: flags.guest_power.clone(),
             frequency: self.number("frequency", flags.frequency, 1..=10_000)?.unwrap_or(99),
             energy: self.energy(&flags)?,
+            counter_watch: !flags.no_counter_watch,
             memory_by,
             weights: flags.weights.as_deref().map_or(Ok(WeightChoice::Auto), |text| self.parse("weights", text))?,
             sampler: flags.sampler.as_deref().map_or(Ok(SamplerChoice::Auto), |text| self.parse("sampler", text))?,

@@ -260,6 +260,14 @@ impl EnergySource for CombinedSource {
         let near = self.members.iter().map(|member| member.source.boundary_near(wanted, within_ns));
         near.into_iter().find(|boundary| *boundary != wanted).unwrap_or(wanted)
     }
+
+    fn totals_uj(&mut self) -> Vec<Option<u64>> {
+        let of_member = |Member { source, used }: &mut Member| {
+            let totals = source.totals_uj();
+            used.iter().map(|index| totals.get(*index).copied().flatten()).collect::<Vec<_>>()
+        };
+        self.members.iter_mut().flat_map(of_member).collect()
+    }
 }
 
 #[cfg(test)]

@@ -17,6 +17,10 @@ impl EnergySource for Numbered {
     fn read(&mut self) -> Vec<Reading> {
         (0..self.0.len() as u64).map(Reading::CounterUj).collect()
     }
+
+    fn totals_uj(&mut self) -> Vec<Option<u64>> {
+        (0..self.0.len() as u64).map(Some).collect()
+    }
 }
 
 /// Name, socket, role and what is taken off.
@@ -71,6 +75,7 @@ fn readings_follow_their_domains() {
     let mut source = combined.into_source();
     assert_eq!(source.name(), "numbered,numbered");
     assert_eq!(source.read(), [0, 1, 2].map(Reading::CounterUj));
+    assert_eq!(source.totals_uj(), [0, 1, 2].map(Some));
 }
 
 #[test]

@@ -54,6 +54,14 @@ impl EnergySource for MeterFiles {
     fn read(&mut self) -> Vec<Reading> {
         self.files.iter_mut().zip(&self.domains).map(|(file, domain)| read(file, domain.meter)).collect()
     }
+
+    fn totals_uj(&mut self) -> Vec<Option<u64>> {
+        let total = |(file, domain): (&mut CounterFile, &Domain)| match domain.meter {
+            Meter::Counter { .. } => file.read().ok(),
+            _ => None,
+        };
+        self.files.iter_mut().zip(&self.domains).map(total).collect()
+    }
 }
 
 /// The fault that makes these first readings unusable as a source, if there is one.
@@ -151,6 +159,7 @@ mod tests {
     fn faults_are_readings_and_pass() {
         let tree = FakeTree::new(&["energy=5", "power=7"]);
         let mut source = source(&tree).unwrap();
+        assert_eq!(source.totals_uj(), [Some(5), None], "a power is not watched");
         let cause = |reading: &Reading| match reading {
             Reading::Failed(fault) => Some(fault.cause),
             _ => None,

@@ -23,6 +23,7 @@ pub mod shared_file;
 pub(crate) mod sysfs;
 pub mod tdp;
 pub mod topology;
+pub mod watch;
 pub mod watts;
 
 use std::path::PathBuf;
@@ -63,6 +64,12 @@ pub trait EnergySource: Send {
     /// someone else's.
     fn boundary_near(&self, wanted: MonotonicNs, _within_ns: u64) -> MonotonicNs {
         wanted
+    }
+    /// Running totals of hardware counters, to be read again and again while [`watch`] looks at when they
+    /// advance: one entry per domain, `None` for any other meter. A source without such counters has no
+    /// entries.
+    fn totals_uj(&mut self) -> Vec<Option<u64>> {
+        Vec::new()
     }
 }
 

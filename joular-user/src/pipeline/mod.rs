@@ -40,6 +40,7 @@ use joular_data::{
     events::{Event, RunEnd, RunInfo},
     model::{
         cores,
+        domain::Domain,
         policy::{Calibrated, Policy, PolicyChoices},
         units::Pid,
     },
@@ -66,7 +67,7 @@ use crate::{
     clock,
     config::{self, Config, Input, Retention, duration::nanoseconds},
     context::{ContextReader, Roots},
-    energy::{self, Selected},
+    energy::{self, EnergySource, Selected, watch},
     experiment, heap,
     kernel::{LoadOptions, Loaded, Programs, counters, cpus::CPU_ROOT},
     messages,
@@ -161,7 +162,8 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
         None => {}
     }
     counters::check(&options.counters)?;
-    let selected = energy::select(&options.energy)?;
+    let mut selected = energy::select(&options.energy)?;
+    let domains = watched_domains(selected.source.as_mut(), options);
     let Outputs { mut outputs, shipper } = as_the_user(|| outputs(config)).map_err(unprivileged)??;
     let progress = shipper.is_some().then(Progress::default);
     outputs.extend(as_the_user(|| metrics::outputs(options, progress.clone())).map_err(unprivileged)??);
@@ -216,7 +218,7 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
     if let Some(warning) = cores::warning(&found.types) {
         messages::warn(&warning);
     }
-    let mut info = run_info(config, options, &selected, &programs, host, calibrated);
+    let mut info = run_info(config, options, &selected, domains, &programs, host, calibrated);
     info.policy.smt_permille = config.policy.smt_permille.or(found.smt_permille).unwrap_or(info.policy.smt_permille);
     core_types::divide(&mut info, &found.types, options.memory_by);
     let mut consumer = Consumer::new(outputs, recorder, config.redaction.clone());
@@ -330,10 +332,20 @@ fn shipper_of(directory: &LocalDirectory, ship: &config::Ship, redaction: &Redac
     Ok(Shipper::before_recording(Arc::new(directory.clone()), to, options)?)
 }
 
+/// What is measured. Short windows of slow counters are told of.
+fn watched_domains(source: &mut dyn EnergySource, options: &config::Live) -> Vec<Domain> {
+    let window_ns = nanoseconds(options.interval);
+    let updates = if options.counter_watch { watch::watch(&mut [&mut *source]).concat() } else { Vec::new() };
+    let domains = watch::noted(source.domains(), &updates, window_ns);
+    watch::notice(&domains, window_ns).iter().for_each(|notice| messages::warn(notice));
+    domains
+}
+
 fn run_info(
     config: &Config,
     options: &config::Live,
     selected: &Selected,
+    domains: Vec<Domain>,
     programs: &Programs,
     host: Host,
     calibration: Option<Calibrated>,
@@ -358,7 +370,7 @@ fn run_info(
         interval_ns: nanoseconds(options.interval),
         energy_source: selected.source.name().to_owned(),
         energy_reason: selected.reason.clone(),
-        domains: selected.source.domains().to_vec(),
+        domains,
         policy: PolicyChoices { calibration: Some(calibration), ..config.policy.clone() }
             .over(Policy { weight_unit: weights::unit(programs.counts()), ..Policy::default() }),
         profiler_pid: Pid(pid),

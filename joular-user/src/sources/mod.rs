@@ -2,14 +2,16 @@
 
 use std::{io, io::Write};
 
-use joular_data::model::domain::{Domain, Role};
+use joular_data::model::domain::{Domain, Role, Update};
 use serde::Serialize;
 
 use crate::{
     cli::Exit,
+    config::{DEFAULT_INTERVAL, duration::nanoseconds},
     energy::{
-        self, EnergyOptions, Opened, SOURCES, SourceKind, Unusable, UnusableKind,
+        self, EnergyOptions, EnergySource, Opened, SOURCES, SourceKind, Unusable, UnusableKind,
         select::{Selected, Use},
+        watch,
     },
 };
 
@@ -32,6 +34,8 @@ struct Row {
     measures: &'static str,
     permission: &'static str,
     resolution: Option<String>,
+    /// Why energy is only measured coarsely.
+    warning: Option<String>,
     domains: Vec<DomainRow>,
 }
 
@@ -46,7 +50,10 @@ struct DomainRow {
     of: Option<String>,
     /// Names of what is taken off.
     less: Vec<String>,
+    /// In windows of the usual length.
     label: &'static str,
+    /// How often its counter advances; `None` if it has none or was not seen to advance.
+    update: Option<Update>,
 }
 
 /// Opens every source, writes what there is, and lets them go again. Success
@@ -60,7 +67,15 @@ pub fn run_among(kinds: &[SourceKind], out: &mut impl Write, options: &EnergyOpt
     let listing = {
         let selected = energy::select::select_from(kinds, options);
         let uses = selected.as_ref().map_or(&[][..], |Selected { uses, .. }| uses);
-        let sources = kinds.iter().map(|kind| row(kind, kind.open(options), uses)).collect();
+        let mut opened: Vec<_> = kinds.iter().map(|kind| (kind, kind.open(options))).collect();
+        let usable = opened.iter_mut().filter_map(|(_, opened)| opened.as_mut().ok());
+        let mut usable: Vec<&mut dyn EnergySource> = usable.map(|opened| opened.source.as_mut() as _).collect();
+        let mut updates = watch::watch(&mut usable).into_iter();
+        let mut row = |(kind, opened): (&SourceKind, Result<Opened, Unusable>)| {
+            let updates = opened.as_ref().ok().and_then(|_| updates.next()).unwrap_or_default();
+            row(kind, opened, &updates, uses)
+        };
+        let sources = opened.into_iter().map(&mut row).collect();
         Listing { sources, would_fail: selected.err().map(|error| error.to_string()) }
     };
     if json {
@@ -73,7 +88,7 @@ pub fn run_among(kinds: &[SourceKind], out: &mut impl Write, options: &EnergyOpt
     Ok(if listing.would_fail.is_none() { Exit::Success } else { Exit::Failure })
 }
 
-fn row(kind: &SourceKind, opened: Result<Opened, Unusable>, uses: &[(&str, Use)]) -> Row {
+fn row(kind: &SourceKind, opened: Result<Opened, Unusable>, updates: &[Option<Update>], uses: &[(&str, Use)]) -> Row {
     let as_what = uses.iter().find(|(name, _)| *name == kind.name).map(|(_, as_what)| *as_what);
     let state = match (&opened, as_what) {
         (Ok(_), Some(Use::Chosen)) => "chosen",
@@ -89,11 +104,13 @@ fn row(kind: &SourceKind, opened: Result<Opened, Unusable>, uses: &[(&str, Use)]
     };
     let SourceKind { name: source, measures, permission, .. } = *kind;
     let usable = opened.is_ok();
+    let window_ns = nanoseconds(DEFAULT_INTERVAL);
     let (why_not, resolution, domains) = match opened {
-        Ok(opened) => (None, Some(opened.resolution), domain_rows(opened.source.domains())),
+        Ok(opened) => (None, Some(opened.resolution), watch::noted(opened.source.domains(), updates, window_ns)),
         Err(why) => (Some(why.text), None, Vec::new()),
     };
-    Row { source, state, usable, why_not, measures, permission, resolution, domains }
+    let (warning, domains) = (watch::notice(&domains, window_ns), domain_rows(&domains));
+    Row { source, state, usable, why_not, measures, permission, resolution, warning, domains }
 }
 
 fn domain_rows(domains: &[Domain]) -> Vec<DomainRow> {
@@ -121,6 +138,7 @@ fn domain_rows(domains: &[Domain]) -> Vec<DomainRow> {
                 of,
                 less,
                 label: domain.label.name(),
+                update: domain.update(),
             }),
         }
     }
@@ -136,6 +154,9 @@ fn write_text(out: &mut impl Write, row: &Row) -> io::Result<()> {
     }
     if let Some(resolution) = &row.resolution {
         line("resolution", resolution)?;
+    }
+    if let Some(warning) = &row.warning {
+        line("warning", warning)?;
     }
     row.domains.iter().try_for_each(|domain| line(&domain.domain, &describe(domain)))
 }
@@ -153,6 +174,7 @@ fn describe(row: &DomainRow) -> String {
         words.push(format!("without {}", row.less.join(", ")));
     }
     words.push(row.label.to_owned());
+    words.extend(row.update.map(|update| format!("advances every {update}")));
     words.join(", ")
 }
 

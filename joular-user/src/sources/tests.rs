@@ -47,11 +47,7 @@ impl Machine {
             sys_root: self.sys().to_owned(),
             proc_root: self.sys().to_owned(),
             powercap_root: self.powercap.root().to_owned(),
-            file: None,
-            model_watts: None,
-            tdp: None,
-            nic: None,
-            disk: None,
+            ..EnergyOptions::default()
         }
     }
 
@@ -174,7 +170,8 @@ fn json_says_what_the_text_says() {
     assert_eq!(
         found[0]["domains"][1],
         serde_json::json!({
-            "domain": "core", "socket": 0, "cores": [], "role": "part", "of": "package", "less": [], "label": "measured"
+            "domain": "core", "socket": 0, "cores": [], "role": "part", "of": "package", "less": [], "label": "measured",
+            "update": null
         })
     );
     assert_eq!(found[0]["domains"][3]["less"], serde_json::json!(["package"]));

@@ -90,7 +90,7 @@ const USER: &[(&str, &[&str])] = &[
         "doctor",
         &["data", "clock", "privileges", "cli", "procs", "symbols", "energy", "kernel", "calibration", "config"],
     ),
-    ("sources", &["data", "cli", "energy"]),
+    ("sources", &["data", "cli", "energy", "config"]),
     // What a service of a fleet does beside recording.
     ("agent", &["data", "messages", "shutdown", "privileges"]),
     (

@@ -2,28 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-pub use super::label::Label;
 use super::{byte_costs::ByteCosts, cores::CoreType};
-
-/// How readings of a domain become energy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Meter {
-    /// A running total in µJ that restarts at 0 after `range_uj`: the modulus
-    /// is `range_uj` plus one `unit_uj`; a `range_uj` of 0 means that it is not
-    /// known. `max_watts` bounds what is plausible.
-    Counter { range_uj: u64, unit_uj: u64, max_watts: u32 },
-    /// Power in µW, averaged between two readings.
-    Power,
-    /// Power computed from CPU use: `idle_uw` per CPU always, up to `full_uw`
-    /// in proportion to busy time.
-    Model { idle_uw: u64, full_uw: u64 },
-    /// Power computed from CPU use and frequency: a reading is what one busy
-    /// CPU drew on average since the last one.
-    BusyPower,
-    /// Energy computed from bytes that were moved: `idle_uw` always, and beside it what each byte costs
-    /// by [`DividedBy::Bytes`].
-    PerByte { idle_uw: u64 },
-}
+pub use super::{
+    label::Label,
+    meter::{Meter, Update},
+};
 
 /// What a domain's energy is used for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,15 +139,40 @@ impl Domain {
     /// those of memory, cores and GPUs may rest. A meter that counts others too is a package's or a
     /// platform's, however the rest is named.
     pub fn always_moves(&self) -> bool {
-        let is_counter = matches!(self.meter, Meter::Counter { .. });
+        let is_counter = matches!(self.meter.unwatched(), Meter::Counter { .. });
         is_counter && (!self.less.is_empty() || matches!(self.name.as_str(), "package" | "platform"))
     }
 
     /// Smallest step of a counter.
     pub const fn unit_uj(&self) -> Option<u64> {
-        match self.meter {
+        match self.meter.unwatched() {
             Meter::Counter { unit_uj, .. } => Some(unit_uj),
             _ => None,
+        }
+    }
+
+    /// How often its counter advances, if it was watched.
+    pub const fn update(&self) -> Option<Update> {
+        match self.meter {
+            Meter::WatchedCounter { update, .. } => Some(update),
+            _ => None,
+        }
+    }
+
+    /// Notes how often its counter advances. In windows of this length it may be too seldom.
+    pub fn watched(&mut self, update: Update, window_ns: u64) {
+        if let Meter::Counter { range_uj, unit_uj, max_watts } = self.meter {
+            self.meter = Meter::WatchedCounter { range_uj, unit_uj, max_watts, update };
+            if update.is_coarse_in(window_ns) {
+                self.coarse();
+            }
+        }
+    }
+
+    /// Notes that what it measures is coarse.
+    pub fn coarse(&mut self) {
+        if self.label == Label::Measured {
+            self.label = Label::MeasuredCoarsely;
         }
     }
 }
@@ -329,6 +337,27 @@ mod tests {
         for other in [known.replace("cpu_weights", "moonlight"), known.replace(r#","divided_by":"cpu_weights""#, "")] {
             assert!(other != known && serde_json::from_str::<Domain>(&other).is_err(), "{other}");
         }
+    }
+
+    #[test]
+    fn a_counter_that_advances_seldom_in_a_window_is_measured_coarsely() {
+        let meter = Meter::Counter { range_uj: 9, unit_uj: 1, max_watts: 7 };
+        for (interval_us, window_ms, label, expected) in [
+            (1_000, 1_000, Label::Measured, Label::Measured),
+            (5_000, 250, Label::Measured, Label::Measured),
+            (5_000, 249, Label::Measured, Label::MeasuredCoarsely),
+            (100_000, 1_000, Label::Measured, Label::MeasuredCoarsely),
+            (100_000, 1_000, Label::ModelledByProcessor, Label::ModelledByProcessor),
+        ] {
+            let update = Update { interval_us, is_least: false };
+            let mut domain = Domain::new("package", Some(0), "powercap", label, meter);
+            domain.watched(update, window_ms * 1_000_000);
+            assert_eq!((domain.label, domain.update()), (expected, Some(update)), "{interval_us} µs in {window_ms} ms");
+            assert_eq!((domain.meter.unwatched(), domain.unit_uj(), domain.always_moves()), (meter, Some(1), true));
+        }
+        let mut power = Domain::new("package", Some(0), "hwmon", Label::Reported, Meter::Power);
+        power.watched(Update { interval_us: 1, is_least: false }, 1);
+        assert_eq!((power.meter, power.update()), (Meter::Power, None));
     }
 
     #[test]

@@ -15,22 +15,32 @@ pub enum Label {
     /// Played back from another run's recording: not this machine's energy now.
     Replayed,
     /// A hardware counter that the processor itself fills from a model of its activity. Recordings
-    /// have labels by their place, so this one stands last.
+    /// have labels by their place, so it and what came later stand last.
     ModelledByProcessor,
+    /// A hardware counter of measured energy that advances seldom compared with the windows, or that the
+    /// processor filters: sums of long runs are as good as [`Self::Measured`], single windows are not.
+    MeasuredCoarsely,
 }
 
 impl Label {
-    pub const ALL: [Self; 5] =
-        [Self::Measured, Self::Reported, Self::ModelledByProcessor, Self::Modelled, Self::Replayed];
+    pub const ALL: [Self; 6] = [
+        Self::Measured,
+        Self::MeasuredCoarsely,
+        Self::Reported,
+        Self::ModelledByProcessor,
+        Self::Modelled,
+        Self::Replayed,
+    ];
 
     /// Place in [`Self::ALL`].
     const fn weakness(self) -> u8 {
         match self {
             Self::Measured => 0,
-            Self::Reported => 1,
-            Self::ModelledByProcessor => 2,
-            Self::Modelled => 3,
-            Self::Replayed => 4,
+            Self::MeasuredCoarsely => 1,
+            Self::Reported => 2,
+            Self::ModelledByProcessor => 3,
+            Self::Modelled => 4,
+            Self::Replayed => 5,
         }
     }
 
@@ -41,6 +51,7 @@ impl Label {
             Self::Modelled => "modelled",
             Self::Replayed => "replayed",
             Self::ModelledByProcessor => "modelled_by_processor",
+            Self::MeasuredCoarsely => "measured_coarsely",
         }
     }
 
@@ -49,10 +60,16 @@ impl Label {
         matches!(self, Self::Modelled | Self::ModelledByProcessor)
     }
 
+    /// Whether a hardware counter of this machine measured the energy.
+    pub const fn is_measured(self) -> bool {
+        matches!(self, Self::Measured | Self::MeasuredCoarsely)
+    }
+
     /// For people.
     pub const fn words(self) -> &'static str {
         match self {
             Self::ModelledByProcessor => "modelled by the processor",
+            Self::MeasuredCoarsely => "measured coarsely",
             _ => self.name(),
         }
     }
@@ -81,7 +98,8 @@ mod tests {
             assert_eq!(serde_json::to_string(&label).unwrap(), format!("\"{}\"", label.name()));
         }
         // Recordings have the place in the declaration, which never changes.
-        let places = [Label::Measured, Label::Reported, Label::Modelled, Label::Replayed, Label::ModelledByProcessor];
+        let first = [Label::Measured, Label::Reported, Label::Modelled, Label::Replayed];
+        let places = first.into_iter().chain([Label::ModelledByProcessor, Label::MeasuredCoarsely]);
         for (place, label) in (0_u8..).zip(places) {
             assert_eq!(postcard::to_stdvec(&label).unwrap(), [place]);
         }

@@ -10,6 +10,7 @@ pub mod frame;
 pub mod generated;
 mod label;
 pub mod measure;
+mod meter;
 pub mod policy;
 pub mod quality;
 pub mod target_text;

@@ -223,6 +223,14 @@ impl EnergySource for PerfPmu {
     fn read(&mut self) -> Vec<Reading> {
         self.meters.iter_mut().map(OpenEvent::read).collect()
     }
+
+    fn totals_uj(&mut self) -> Vec<Option<u64>> {
+        let total = |event: &mut OpenEvent| match event.read() {
+            Reading::CounterUj(total) => Some(total),
+            _ => None,
+        };
+        self.meters.iter_mut().map(total).collect()
+    }
 }
 
 #[cfg(test)]

@@ -118,6 +118,10 @@ impl EnergySource for Powercap {
         };
         self.counters.iter_mut().map(read).collect()
     }
+
+    fn totals_uj(&mut self) -> Vec<Option<u64>> {
+        self.counters.iter_mut().map(|counter| counter.read().ok()).collect()
+    }
 }
 
 #[cfg(test)]

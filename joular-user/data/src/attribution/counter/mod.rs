@@ -168,7 +168,9 @@ impl Meters {
             Meter::Model { idle_uw, full_uw } => state.model(idle_uw, full_uw, window_ns, usage.sockets),
             Meter::BusyPower => state.busy_power(readings.get(index), usage.sockets),
             Meter::PerByte { idle_uw } => state.per_byte(idle_uw, window_ns, &usage.moved),
-            Meter::Counter { .. } | Meter::Power => state.read(read_at, readings.get(index)),
+            Meter::Counter { .. } | Meter::WatchedCounter { .. } | Meter::Power => {
+                state.read(read_at, readings.get(index))
+            }
         };
         let mut deltas: Vec<Delta> = self.states.iter_mut().enumerate().map(step).collect();
         for rest in &mut self.rests {
@@ -182,7 +184,7 @@ impl State {
     /// The figure of a good reading of this kind of meter.
     fn value_of(&self, reading: Option<&Reading>) -> Option<u64> {
         match (self.meter, reading) {
-            (Meter::Counter { .. }, Some(Reading::CounterUj(value)))
+            (Meter::Counter { .. } | Meter::WatchedCounter { .. }, Some(Reading::CounterUj(value)))
             | (Meter::Power, Some(Reading::PowerUw(value))) => Some(*value),
             _ => None,
         }
@@ -205,11 +207,12 @@ impl State {
         self.base = Some((read_at, value));
         let suspended_ns = std::mem::take(&mut self.suspended_ns);
         let (measured, fault) = match self.meter {
-            Meter::Counter { max_watts, .. } if suspended_ns > 0 => {
+            Meter::Counter { max_watts, .. } | Meter::WatchedCounter { max_watts, .. } if suspended_ns > 0 => {
                 let measured = suspended_difference(base, value, max_watts, elapsed_ns.saturating_add(suspended_ns));
                 (measured, Some(FaultCause::Suspended))
             }
-            Meter::Counter { range_uj, unit_uj, max_watts } => {
+            Meter::Counter { range_uj, unit_uj, max_watts }
+            | Meter::WatchedCounter { range_uj, unit_uj, max_watts, update: _ } => {
                 counter_difference(base, value, range_uj, unit_uj, max_watts, elapsed_ns)
             }
             _ if self.missed > 0 && elapsed_ns > LONGEST_GAP_NS => (MicroJoules(0), Some(FaultCause::NoStart)),

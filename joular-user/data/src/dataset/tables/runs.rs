@@ -36,13 +36,13 @@ pub(crate) const ENERGY_REASON: Column<kind::Text> = Column::new("energy_reason"
 pub(crate) const ENERGY_LABEL: Column<kind::Text> = Column::new(
     "energy_label",
     "energy source",
-    "measured, reported, modelled_by_processor, modelled or replayed: the weakest of the run's domains",
+    "measured, measured_coarsely, reported, modelled_by_processor, modelled or replayed: the weakest of its domains",
 )
 .null("no energy source");
 pub(crate) const DOMAINS: Column<kind::Text> = Column::new(
     "domains",
     "energy source",
-    "energy domains, how their readings become energy and what it is divided by, as JSON",
+    "energy domains, how their readings become energy, how often counters advance and what it is divided by, as JSON",
 );
 pub(crate) const IDLE_POLICY: Column<kind::Text> = Column::new("idle_policy", "run", "separate, spread or active");
 pub(crate) const IDLE_MILLIWATTS: Column<kind::Int> = Column::new(

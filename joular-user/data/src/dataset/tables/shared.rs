@@ -37,7 +37,7 @@ pub(crate) const SAMPLES: Column<kind::Int> = Column::new("samples", "kernel", "
 pub(crate) const ENERGY_LABEL: Column<kind::Name> = Column::new(
     "energy_label",
     "energy source",
-    "measured, reported, modelled_by_processor, modelled or replayed: the weakest of its domains",
+    "measured, measured_coarsely, reported, modelled_by_processor, modelled or replayed: the weakest of its domains",
 )
 .null("no energy source");
 pub(crate) const AMBIGUOUS: Column<kind::Flag> =

@@ -28,9 +28,12 @@ pub(crate) const CORE: Column<kind::Int> =
     Column::new("core", "energy source", "physical core").null("not of one core");
 pub(crate) const SOURCE: Column<kind::Name> =
     Column::new("source", "energy source", "where the domain's energy is read from").null(NO_DOMAIN);
-pub(crate) const LABEL: Column<kind::Name> =
-    Column::new("label", "energy source", "measured, reported, modelled_by_processor, modelled or replayed")
-        .null(NO_DOMAIN);
+pub(crate) const LABEL: Column<kind::Name> = Column::new(
+    "label",
+    "energy source",
+    "measured, measured_coarsely, reported, modelled_by_processor, modelled or replayed",
+)
+.null(NO_DOMAIN);
 pub(crate) const DIVIDED_BY: Column<kind::Name> = Column::new(
     "divided_by",
     "attribution",

@@ -25,7 +25,7 @@ use crate::{
     },
     events::RunInfo,
     model::{
-        domain::{Domain, Label, Role},
+        domain::{Domain, Role},
         units::{MicroJoules, Pid, Tid, UnixMicros},
     },
     report::{
@@ -103,7 +103,7 @@ pub(super) fn read(
 }
 
 fn is_measured(domain: &Domain) -> bool {
-    domain.label == Label::Measured && domain.role == Role::Shared && domain.divided_by.is_by_cpu_weights()
+    domain.label.is_measured() && domain.role == Role::Shared && domain.divided_by.is_by_cpu_weights()
 }
 
 fn is_of(audit: &DomainAudit, domain: &Domain) -> bool {
