@@ -26,6 +26,12 @@ pub fn is_intel(proc_root: &Path) -> bool {
     matches!(identity, Some(CpuIdentity::X86 { vendor, .. }) if vendor == "GenuineIntel")
 }
 
+/// Whether the first processor has this flag; `proc_root` is usually `/proc`.
+pub fn has_flag(proc_root: &Path, flag: &str) -> bool {
+    let text = read(&proc_root.join("cpuinfo")).unwrap_or_default();
+    field(&text, "flags").is_some_and(|flags| flags.split_ascii_whitespace().any(|word| word == flag))
+}
+
 /// How the processor's energy registers come about, as far as is known; `proc_root` is usually `/proc`.
 pub fn register_label(proc_root: &Path) -> Label {
     let identity = read(&proc_root.join("cpuinfo")).ok().and_then(|text| CpuIdentity::parse(&text));
@@ -61,11 +67,7 @@ impl CpuIdentity {
 
     /// From the first processor's paragraph; `None` if it has neither.
     pub fn parse(cpuinfo: &str) -> Option<Self> {
-        let field = |name: &str| {
-            let first = cpuinfo.lines().take_while(|line| !line.trim().is_empty());
-            let mut pairs = first.filter_map(|line| line.split_once(':'));
-            pairs.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim())
-        };
+        let field = |name| field(cpuinfo, name);
         let number = |name| field(name).and_then(parse_number);
         if let Some(implementer) = number("CPU implementer") {
             return Some(Self::Arm { implementer, part: number("CPU part")? });
@@ -77,6 +79,13 @@ impl CpuIdentity {
             stepping: number("stepping").unwrap_or(0),
         })
     }
+}
+
+/// A field of the first processor's paragraph.
+fn field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
+    let first = cpuinfo.lines().take_while(|line| !line.trim().is_empty());
+    let mut pairs = first.filter_map(|line| line.split_once(':'));
+    pairs.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim())
 }
 
 /// Decimal, or hexadecimal after `0x`.

@@ -15,11 +15,7 @@ fn options(tree: &FakeTree) -> EnergyOptions {
         sys_root: tree.root().to_owned(),
         proc_root: tree.root().to_owned(),
         powercap_root: tree.root().to_owned(),
-        file: None,
-        model_watts: None,
-        tdp: None,
-        nic: None,
-        disk: None,
+        ..EnergyOptions::default()
     }
 }
 

@@ -9,6 +9,7 @@ pub mod choice;
 pub mod combined;
 pub mod cpuinfo;
 pub mod devices;
+pub mod filtering;
 pub mod hwmon;
 mod meter_files;
 pub mod model;
@@ -171,6 +172,8 @@ pub struct EnergyOptions {
     pub sys_root: PathBuf,
     /// Usually `/proc`.
     pub proc_root: PathBuf,
+    /// Usually `/dev`.
+    pub dev_root: PathBuf,
     /// Usually [`powercap::DEFAULT_ROOT`].
     pub powercap_root: PathBuf,
     /// For `watts`, `powerjoular` and `replay`.

@@ -12,7 +12,9 @@
 //! - The platform holds packages and memory: its domain is the rest (voltage
 //!   regulators, screen, disks), which no thread drew. Alone, it is all there is.
 
-use joular_data::model::domain::{Domain, Label, Meter, Role};
+use joular_data::model::domain::{self, Domain, Label, Meter, Role};
+
+use super::{EnergyOptions, cpuinfo, filtering};
 
 /// What a register measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,18 +68,19 @@ pub struct Register {
     pub meter: Meter,
 }
 
-/// The same domains, of a processor whose registers come about like this.
-pub fn labelled(mut domains: Vec<Domain>, label: Label) -> Vec<Domain> {
+/// Labels domains by how this processor's registers come about, and says that for people.
+pub fn label(domains: &mut [Domain], options: &EnergyOptions) -> String {
+    let label = cpuinfo::register_label(&options.proc_root);
     domains.iter_mut().for_each(|domain| domain.label = label);
-    domains
-}
-
-/// What registers with this label are, for people.
-pub const fn registers(label: Label) -> &'static str {
-    match label {
-        Label::ModelledByProcessor => "hardware counters, which this processor fills from a model of its own,",
-        _ => "hardware counters",
+    let filtering = filtering::of(options).filter(|_| label == Label::Measured);
+    if filtering.is_some() {
+        domains.iter_mut().for_each(Domain::coarse);
     }
+    let how = match label {
+        Label::ModelledByProcessor => ", which this processor fills from a model of its own,".to_owned(),
+        _ => filtering.map(|filtering| format!(", {},", filtering.words())).unwrap_or_default(),
+    };
+    format!("hardware counters{how} of {}", domain::names(domains))
 }
 
 /// One domain per register, in their order.

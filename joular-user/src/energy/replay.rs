@@ -324,10 +324,7 @@ mod tests {
                 proc_root: directory.path().into(),
                 powercap_root: directory.path().into(),
                 file: file.map(Into::into),
-                model_watts: None,
-                tdp: None,
-                nic: None,
-                disk: None,
+                ..EnergyOptions::default()
             })
         };
         assert!(opened(Some(&path)).unwrap().basis.starts_with("1 readings recorded on "));

@@ -81,11 +81,7 @@ mod tests {
             sys_root: "/nowhere".into(),
             proc_root: "/nowhere".into(),
             powercap_root: tree.root().to_owned(),
-            file: None,
-            model_watts: None,
-            tdp: None,
-            nic: None,
-            disk: None,
+            ..EnergyOptions::default()
         })
     }
 

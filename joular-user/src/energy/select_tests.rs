@@ -41,10 +41,7 @@ impl Machine {
             proc_root: self.0.path().to_owned(),
             powercap_root: self.path("powercap"),
             file,
-            model_watts: None,
-            tdp: None,
-            nic: None,
-            disk: None,
+            ..EnergyOptions::default()
         }
     }
 }

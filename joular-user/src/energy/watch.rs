@@ -9,9 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use joular_data::model::domain::{Domain, Update};
+use joular_data::model::domain::{Domain, Label, Update};
 
-use super::EnergySource;
+use super::{EnergySource, filtering};
 
 /// Longest time for all counters together.
 const LONGEST: Duration = Duration::from_millis(140);
@@ -58,8 +58,13 @@ pub fn noted(domains: &[Domain], updates: &[Option<Update>], window_ns: u64) -> 
     domains
 }
 
-/// Says for which domains windows are too short, if there are any.
+/// Says why domains are measured coarsely, if any are: windows are short for a counter, or it is filtered.
 pub fn notice(domains: &[Domain], window_ns: u64) -> Option<String> {
+    let is_filtered = domains.iter().any(|domain| domain.label == Label::MeasuredCoarsely);
+    too_short(domains, window_ns).or_else(|| is_filtered.then(|| filtering::NOTICE.to_owned()))
+}
+
+fn too_short(domains: &[Domain], window_ns: u64) -> Option<String> {
     let coarse = |domain: &&Domain| domain.update().is_some_and(|update| update.is_coarse_in(window_ns));
     let slowest =
         domains.iter().filter(coarse).max_by_key(|domain| domain.update().map(|update| update.interval_us))?;
@@ -129,7 +134,7 @@ fn updates(mut read: impl FnMut() -> Vec<Option<u64>>, mut wait: impl FnMut() ->
 mod tests {
     use std::cell::Cell;
 
-    use joular_data::model::domain::{Label, Meter};
+    use joular_data::model::domain::Meter;
 
     use super::*;
     use crate::energy::powercap::{Powercap, fake_tree::FakeTree};
@@ -220,6 +225,8 @@ mod tests {
         assert_eq!(labels(SECOND_NS), (vec![Label::Measured; 2], None));
         let (found, said) = labels(SECOND_NS / 10);
         assert_eq!(found, [Label::Measured, Label::MeasuredCoarsely]);
+        let filtered = [Domain { label: Label::MeasuredCoarsely, ..domain("package") }];
+        assert_eq!(notice(&filtered, SECOND_NS).as_deref(), Some(filtering::NOTICE));
         assert!(said.unwrap().starts_with("the energy counter of dram advances every 8.0 ms, which is seldom for"));
     }
 }

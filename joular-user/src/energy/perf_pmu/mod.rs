@@ -17,7 +17,7 @@ use std::{
     path::Path,
 };
 
-use joular_data::model::domain::{self, Domain, FaultCause, Reading};
+use joular_data::model::domain::{Domain, FaultCause, Reading};
 use thiserror::Error;
 
 use self::{
@@ -47,9 +47,7 @@ fn open(options: &EnergyOptions, events: &dyn PerfEvents) -> Result<Opened, Unus
     let is_intel = cpuinfo::is_intel(&options.proc_root);
     let mut source = PerfPmu::open(&options.sys_root, is_intel, events)
         .map_err(|error| Unusable::new(error.kind(), error.to_string()))?;
-    let label = cpuinfo::register_label(&options.proc_root);
-    source.domains = rapl::labelled(source.domains, label);
-    let basis = format!("{} of {}", rapl::registers(label), domain::names(&source.domains));
+    let basis = rapl::label(&mut source.domains, options);
     Ok(Opened::new(source, basis, "the register's step (often 61 µJ), about every 1 ms"))
 }
 

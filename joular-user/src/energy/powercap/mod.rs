@@ -10,7 +10,7 @@ mod zones;
 
 use std::path::Path;
 
-use joular_data::model::domain::{self, Domain, FaultCause, Reading};
+use joular_data::model::domain::{Domain, FaultCause, Reading};
 use thiserror::Error;
 
 use self::{counter_file::CounterFile, zones::Zone};
@@ -38,9 +38,7 @@ fn open(options: &EnergyOptions) -> Result<Opened, Unusable> {
     let is_intel = cpuinfo::is_intel(&options.proc_root);
     let mut source = Powercap::open(&options.powercap_root, is_intel)
         .map_err(|error| Unusable::new(error.kind(), error.to_string()))?;
-    let label = cpuinfo::register_label(&options.proc_root);
-    source.domains = rapl::labelled(source.domains, label);
-    let basis = format!("{} of {}", rapl::registers(label), domain::names(source.domains()));
+    let basis = rapl::label(&mut source.domains, options);
     let unit = source.domains().iter().filter_map(Domain::unit_uj).max().unwrap_or(1);
     Ok(Opened::new(source, basis, format!("{unit} µJ, about every 1 ms")))
 }

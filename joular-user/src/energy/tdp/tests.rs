@@ -17,11 +17,8 @@ fn opened(tree: &FakeTree, tdp: &str, states: &str) -> Result<Opened, Unusable> 
         sys_root: tree.path("sys"),
         proc_root: tree.path("proc"),
         powercap_root: tree.path("powercap"),
-        file: None,
-        model_watts: None,
         tdp: Some(TdpOptions { tdp_uw, states }),
-        nic: None,
-        disk: None,
+        ..EnergyOptions::default()
     })
 }
 
