@@ -23,6 +23,11 @@ pub(super) struct Phase<'a> {
     windows: u64,
     length_ns: u64,
     energy_uj: u64,
+    /// How far off that may be because energy counters lag: half of an interval of 95 %. `null` if it is not
+    /// known how often they advance.
+    energy_lag_joules: Option<f64>,
+    /// Whether `energy_lag_joules` is the least that it may be.
+    energy_lag_is_least: bool,
     cpu_ns: u64,
 }
 
@@ -52,6 +57,8 @@ pub(super) fn of_run(totals: &Totals) -> Vec<Phase<'_>> {
             windows: tally.windows,
             length_ns: tally.length_ns,
             energy_uj: tally.energy.0,
+            energy_lag_joules: tally.lag.map(|lag| lag.joules()),
+            energy_lag_is_least: tally.lag.is_some_and(|lag| lag.is_least),
             cpu_ns: tally.cpu_ns,
         })
         .collect()

@@ -7,7 +7,7 @@ use joular_data::{
     events::{RunEnd, RunInfo},
     model::{
         cores,
-        domain::{self, Domain, Role},
+        domain::{self, Domain, Label, Role},
         frame::Marker,
         measure::Unit,
     },
@@ -19,6 +19,7 @@ use joular_data::{
     totals::{
         EVICTED, Tally, Totals,
         audit::{audit, model_note, source, warnings},
+        lag::Lag,
     },
 };
 
@@ -82,15 +83,19 @@ fn phases(totals: &Totals) -> String {
         let joules = figures::figure(tally.energy.joules(), totals.sums.label);
         let (part, times) = (share(tally.energy, totals.sums.attributed), tally.times);
         let (length_s, cpu_s) = (seconds(tally.length_ns), seconds(tally.cpu_ns));
+        let lag = tally.lag.map(|lag| plus_minus(lag, totals.sums.label)).unwrap_or_default();
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "  {joules:>14} J  {part:>5.1} %  {length_s:>9.3} s  {cpu_s:>9.3} CPU s  {times:>5} ×  {}",
+            "  {joules:>14} J{lag}  {part:>5.1} %  {length_s:>9.3} s  {cpu_s:>9.3} CPU s  {times:>5} ×  {}",
             escape(path)
         );
     }
     if tallies.len() > TOP_PHASES {
         let _ = writeln!(text, "  and {} more", tallies.len() - TOP_PHASES);
+    }
+    if tallies.iter().any(|(_, tally)| tally.lag.is_some()) {
+        text.push_str("± is what energy counters that lag may do to a phase, in 95 of 100 cases at most\n");
     }
     let delays = totals.phases.delays;
     let (mean_ms, longest_ms) = (1e3 * seconds(delays.mean_ns()), 1e3 * seconds(delays.longest_ns));
@@ -99,6 +104,11 @@ fn phases(totals: &Totals) -> String {
         let _ = writeln!(text, "{ignored} marks did not count: an end without its begin, or too many phases at once");
     }
     text
+}
+
+fn plus_minus(lag: Lag, label: Option<Label>) -> String {
+    let least = if lag.is_least { "≥ " } else { "" };
+    format!(" ± {:>9}", format!("{least}{}", figures::figure(lag.joules(), label)))
 }
 
 /// Empty if nothing was measured beside energy and time.

@@ -20,7 +20,7 @@ const DATA: &[(&str, &[&str])] = &[
     ("sampling", &["model", "noise"]),
     ("stacks", &["model", "events"]),
     ("attribution", &["model", "noise", "events", "sampling", "stacks"]),
-    ("totals", &["model", "text", "events", "sampling", "stacks", "attribution"]),
+    ("totals", &["model", "noise", "text", "events", "sampling", "stacks", "attribution"]),
     ("output", &["model", "events", "stacks", "attribution"]),
     (
         "dataset",

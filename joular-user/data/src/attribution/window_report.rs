@@ -16,7 +16,7 @@ use crate::{
     },
     events::{LossCount, Mark, SampleKind, WindowContext},
     model::{
-        domain::{Domain, FaultCause, Label, Role},
+        domain::{Domain, FaultCause, Label, Role, Update},
         frame::Marker,
         quality::PathQuality,
         target_text::TargetText,
@@ -92,6 +92,8 @@ pub struct DomainAudit {
     pub core: Option<u32>,
     pub source: String,
     pub label: Label,
+    /// How often its counter advances, if that was measured.
+    pub update: Option<Update>,
     /// As [`crate::model::domain::DividedBy::name`] has it.
     pub divided_by: &'static str,
     /// Whether anybody gets a share of it; see [`Role::Unshared`].
@@ -178,6 +180,7 @@ impl DomainAudit {
             core: domain.core,
             source: domain.source.clone(),
             label: domain.label,
+            update: domain.update(),
             divided_by: domain.divided_by.name(),
             is_shared: domain.role == Role::Shared,
             measured: delta.measured,

@@ -344,6 +344,7 @@ impl Totals {
 
     /// Ends the sums: all samples of the run are known now.
     pub fn finish(&mut self) {
+        self.phases.finish();
         let Some(mut inference) = self.inference.take() else { return };
         inference.finish(|divided| self.take_divided(&divided));
     }

@@ -10,6 +10,7 @@ mod inferred;
 #[cfg(test)]
 mod inferred_tests;
 pub mod jvms;
+pub mod lag;
 pub mod measured;
 mod methods;
 pub mod phases;

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::EVICTED;
+use super::{
+    EVICTED,
+    lag::{Lag, Lags, Stretch},
+};
 use crate::{
     attribution::window_report::WindowReport,
     events::{
@@ -16,7 +19,7 @@ use crate::{
 const MAX_PHASES: usize = 1024;
 
 /// What all phases of one path add up to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PhaseTally {
     /// How often it began.
     pub times: u64,
@@ -25,6 +28,8 @@ pub struct PhaseTally {
     /// Of the targets. Energy of phases within it counts, too.
     pub energy: MicroJoules,
     pub cpu_ns: u64,
+    /// How far off the energy may be because counters lag; `None` if it is not known how often they advance.
+    pub lag: Option<Lag>,
     /// Of these phases the first one's number, which orders them.
     first: u64,
 }
@@ -55,6 +60,7 @@ impl CutDelays {
 pub struct PhaseTotals {
     open: OpenPhases,
     tallies: BTreeMap<String, PhaseTally>,
+    lags: Lags,
     pub delays: CutDelays,
     /// Ends without a begin, and begins of too many phases at once.
     pub ignored: u64,
@@ -63,6 +69,7 @@ pub struct PhaseTotals {
 
 impl PhaseTotals {
     pub(super) fn window(&mut self, report: &WindowReport) {
+        self.lags.window(&Stretch::of(report));
         let energy: MicroJoules = report.domains.iter().map(|audit| audit.attributed).sum();
         // Phases of several processes may have the same path: a window counts once.
         let paths: BTreeSet<String> = self.open.iter().map(|phase| self.kept(phase.path.raw()).to_owned()).collect();
@@ -74,6 +81,21 @@ impl PhaseTotals {
             tally.cpu_ns = tally.cpu_ns.saturating_add(report.cpu.target_ns);
         }
         report.marks.iter().for_each(|mark| self.mark(mark, report));
+        let open: BTreeSet<String> = self.open.iter().map(|phase| self.kept(phase.path.raw()).to_owned()).collect();
+        self.ended_at_edge(&open);
+    }
+
+    /// Ends the sums: what is open has ended, too.
+    pub(super) fn finish(&mut self) {
+        self.ended_at_edge(&BTreeSet::new());
+    }
+
+    fn ended_at_edge(&mut self, open: &BTreeSet<String>) {
+        for (path, lag) in self.lags.opened(open) {
+            if let Some(tally) = self.tallies.get_mut(&path) {
+                tally.lag = Some(tally.lag.unwrap_or_default().plus(lag));
+            }
+        }
     }
 
     fn mark(&mut self, mark: &Mark, report: &WindowReport) {

@@ -24,6 +24,7 @@ mod frame_columns;
 mod host_times;
 pub mod in_time;
 mod inference;
+mod lag;
 pub mod live;
 pub mod load;
 pub mod measured;

@@ -32,6 +32,7 @@ use crate::{
         units::{MicroJoules, UnixMicros},
     },
     stacks::JvmWork,
+    totals::lag::Lag,
 };
 
 /// Sums over the windows of a selection.
@@ -69,6 +70,8 @@ pub struct Overview {
     pub losses: BTreeMap<String, u64>,
     /// By how much times of CPUs may be off.
     pub inexact_cpu_ns: u64,
+    /// How far off `attributed` may be because counters lag, if phases are selected and counters were watched.
+    pub lag: Option<Lag>,
     /// What the windows ran under.
     pub load: Load,
     /// The weakest label of the runs' energy.
@@ -135,6 +138,7 @@ impl DataSet {
             let time = overview.read_windows(self, run, filter)?;
             overview.run_times.push(time);
             overview.describe(&self.catalog.runs[run]);
+            overview.lag = overview.lag.into_iter().chain(self.lag(run, filter)?).reduce(Lag::plus);
             overview.read_jvms(self, run, filter)?;
             overview.read_qualities(self, run, filter)?;
         }

@@ -47,6 +47,14 @@ pub fn warnings(overview: &Overview) -> Vec<String> {
         let joules = overview.left_out.energy.joules();
         warnings.push(format!("cut off: {joules:.3} J are left out, because their window is incomplete after a crash"));
     }
+    if let Some(lag) = overview.lag {
+        let (joules, least) = (lag.joules(), if lag.is_least { "at least " } else { "" });
+        let percent = 100.0 * joules / overview.attributed.joules();
+        warnings.push(format!(
+            "lag: energy counters are behind, so the targets' energy in these phases may be off by {least}{joules:.3} J \
+             ({percent:.1} %)"
+        ));
+    }
     if overview.overlap_ns > 0 {
         warnings.push(format!(
             "overlap: for {:.1} s several runs recorded one host at once, and its energy counts for each of them: choose \

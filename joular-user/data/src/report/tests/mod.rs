@@ -9,6 +9,7 @@ mod diff;
 mod footprint;
 mod inference;
 mod io;
+mod lag;
 mod light_load;
 mod measures;
 mod moved;
