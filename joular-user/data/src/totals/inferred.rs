@@ -18,7 +18,7 @@ use indexmap::IndexMap;
 use super::{MethodKey, Ranking, Tally, Totals, bounded_entry, pool::Pool};
 use crate::{
     attribution::{
-        inference::{Recorded, Seen, Share, Spent, Strata, Stratum, Window, divide},
+        inference::{Pace, Recorded, Seen, Share, Spent, Strata, Stratum, divide},
         window_report::{BranchRow, ProcessRef, ThreadRow, WindowReport},
     },
     events::{ProcessInfo, RunInfo, Runtime, SampleKind},
@@ -89,8 +89,7 @@ struct Thread {
 #[derive(Debug)]
 pub(super) struct Inferred {
     limit: usize,
-    /// Samples that are expected of a second of CPU time.
-    frequency_hz: u32,
+    pace: Pace,
     methods: Methods,
     /// Places in `methods` by frame, of one generation of the table of stacks.
     frames: HashMap<FrameId, Option<u32>>,
@@ -114,7 +113,7 @@ impl Inferred {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
-            frequency_hz: 0,
+            pace: Pace::default(),
             methods: Methods::new(),
             frames: HashMap::new(),
             generation: 0,
@@ -126,7 +125,7 @@ impl Inferred {
     }
 
     pub(super) const fn run(&mut self, run: &RunInfo) {
-        self.frequency_hz = run.frequency_hz;
+        self.pace = Pace::of(run);
     }
 
     /// Takes what is known of a process.
@@ -156,8 +155,9 @@ impl Inferred {
         }
     }
 
-    /// Says which strata are complete in a window, by its start and its length in nanoseconds.
-    pub(super) fn settle(&mut self, now: (UnixMicros, u64), mut give: impl FnMut(Divided<'_>)) {
+    /// Says which strata are complete in a window, by its start.
+    pub(super) fn settle(&mut self, start: UnixMicros, mut give: impl FnMut(Divided<'_>)) {
+        let now = (start, self.pace.interval_ns);
         let (methods, pools) = (&self.methods, &mut self.pools);
         self.threads.retain(|key, thread| {
             thread.settle(key, Some(now), methods, pools, &mut give);
@@ -191,7 +191,7 @@ impl Inferred {
         }
         let pool = self.pools.entry(name.clone()).or_default();
         pool.is_of_jvm = thread.category.is_of_jvm();
-        let window = |cpu_ns| Window::of(report.wall_start, report.length_ns, cpu_ns, self.frequency_hz);
+        let window = |cpu_ns| self.pace.window(report.wall_start, cpu_ns);
         let sampled_ns = recorded.iter().fold(0_u64, |sum, row| sum.saturating_add(row.spent.cpu_ns));
         let is_light = window(sampled_ns).is_light();
         pool.add(&recorded, is_light);

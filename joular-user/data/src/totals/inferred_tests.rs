@@ -23,7 +23,7 @@ fn run(windows: &[(i64, u64, &[&str])], totals: Totals) -> Totals {
 /// The same, whose thread moves bytes in each window, by calls that no sample hit: they cost `moved_uj`.
 fn run_moving(windows: &[(i64, u64, &[&str])], moved_uj: u64, mut totals: Totals) -> Totals {
     let mut stacks = StackTable::default();
-    totals.run(&RunInfo { frequency_hz: 99, ..RunInfo::default() });
+    totals.run(&RunInfo { frequency_hz: 99, interval_ns: 1000 * MS, ..RunInfo::default() });
     for (second, energy, seen) in windows {
         let names = if seen.is_empty() { &["[no sample]"][..] } else { *seen };
         let samples = if seen.is_empty() { 0 } else { 1 };

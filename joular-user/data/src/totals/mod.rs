@@ -337,7 +337,7 @@ impl Totals {
         }
         if let Some(mut inference) = self.inference.take() {
             inference.window(report, stacks, &self.methods);
-            inference.settle((report.wall_start, report.length_ns), |divided| self.take_divided(&divided));
+            inference.settle(report.wall_start, |divided| self.take_divided(&divided));
             self.inference = Some(inference);
         }
         self.methods.end_window();

@@ -36,7 +36,7 @@ mod strata_tests;
 use crate::model::units::MicroJoules;
 
 pub use super::split::apportion;
-pub use strata::{HORIZON, Recorded, Spent, Strata, Stratum, Window, distance};
+pub use strata::{HORIZON, Pace, Recorded, Spent, Strata, Stratum};
 
 /// A part of what light windows spent, for a path.
 #[derive(Clone, Copy, Debug, PartialEq)]

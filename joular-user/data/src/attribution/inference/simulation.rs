@@ -7,6 +7,7 @@ use super::*;
 use crate::{model::units::UnixMicros, noise::Noise};
 
 const HZ: u32 = 99;
+const PACE: Pace = Pace { frequency_hz: HZ, interval_ns: 1_000_000_000 };
 const WINDOWS: usize = 60;
 const RUNS: u64 = 800;
 
@@ -114,7 +115,8 @@ fn divided(windows: &[Seconds], is_together: bool) -> f64 {
         }
     };
     for (second, Seconds { energy, cpu_ns, samples }) in (0..).zip(windows) {
-        let window = Window::of(UnixMicros(second * 1_000_000), 1_000_000_000, *cpu_ns, HZ);
+        let start = UnixMicros(second * 1_000_000);
+        let window = PACE.window(start, *cpu_ns);
         let count: u64 = samples.iter().sum();
         if !window.is_light() && count > 0 {
             heavy += energy * samples[0] as f64 / count as f64;
@@ -131,7 +133,7 @@ fn divided(windows: &[Seconds], is_together: bool) -> f64 {
             .collect();
         let unsampled = Spent { energy: MicroJoules(*energy as u64), cpu_ns: *cpu_ns };
         strata.take(&window, &rows, if count == 0 { unsampled } else { Spent::default() });
-        strata.settle(Some((window.start, window.length_ns)), &mut give);
+        strata.settle(Some((start, PACE.interval_ns)), &mut give);
     }
     strata.settle(None, &mut give);
     let seen: Vec<Seen<usize>> =

@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 use super::{Seen, Share};
 use crate::{
     attribution::split::apportion,
+    events::RunInfo,
     model::units::{MicroJoules, UnixMicros},
 };
 
@@ -23,22 +24,43 @@ const SPAN: u64 = 60;
 /// Windows after which nothing changes in a window any more: a stratum waits for the one after it, which may join it.
 pub const HORIZON: u64 = 2 * SPAN;
 
+/// How a run takes samples and cuts windows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pace {
+    /// Samples that are expected of a second of CPU time.
+    pub frequency_hz: u32,
+    /// Length of most windows: phases and their ends make some shorter.
+    pub interval_ns: u64,
+}
+
+impl Pace {
+    pub const fn of(run: &RunInfo) -> Self {
+        Self { frequency_hz: run.frequency_hz, interval_ns: run.interval_ns }
+    }
+
+    /// A window in which a thread had so much CPU time.
+    #[allow(clippy::cast_precision_loss, reason = "an expectation")]
+    pub fn window(self, start: UnixMicros, cpu_ns: u64) -> Window {
+        let expected = cpu_ns as f64 * f64::from(self.frequency_hz) / 1e9;
+        Window { start, interval_ns: self.interval_ns, expected }
+    }
+
+    /// How many windows lie between two starts. Wall-clock times of windows are corrected, so it is rounded.
+    pub fn distance(self, one: UnixMicros, other: UnixMicros) -> u64 {
+        distance(one, other, self.interval_ns)
+    }
+}
+
 /// A window in which a thread ran.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
-    pub start: UnixMicros,
-    pub length_ns: u64,
+    start: UnixMicros,
+    interval_ns: u64,
     /// Samples that are expected of the thread's CPU time.
-    pub expected: f64,
+    expected: f64,
 }
 
 impl Window {
-    /// A window in which a thread had so much CPU time, a second of which is expected to have so many samples.
-    #[allow(clippy::cast_precision_loss, reason = "an expectation")]
-    pub fn of(start: UnixMicros, length_ns: u64, cpu_ns: u64, frequency_hz: u32) -> Self {
-        Self { start, length_ns, expected: cpu_ns as f64 * f64::from(frequency_hz) / 1e9 }
-    }
-
     /// Whether its samples say less than those of several windows together.
     pub fn is_light(&self) -> bool {
         self.expected < ENOUGH
@@ -170,15 +192,18 @@ impl<P: Copy + Eq + Hash> Stratum<P> {
         let [sampled, inferred] = [self.sampled, self.unsampled].map(|spent| apportion(spent.energy.0, &weights));
         let times = apportion(self.spent().cpu_ns, &samples);
         let per_power = if power > 0.0 { real(self.spent().energy.0) / power } else { 0.0 };
-        let parts = sampled.into_iter().zip(inferred).zip(times);
-        let of_path = |((path, hits), ((sampled, inferred), cpu_ns)): ((&P, &Hits), ((u64, u64), u64))| Share {
-            path: *path,
-            energy: MicroJoules(sampled.saturating_add(inferred)),
-            inferred: MicroJoules(inferred),
-            cpu_ns,
-            squares: per_power * per_power * hits.squared_power,
-        };
-        self.hits.iter().zip(parts).map(of_path).collect()
+        let energies = sampled.into_iter().zip(inferred);
+        let mut shares = Vec::with_capacity(self.hits.len());
+        for (((path, hits), (sampled, inferred)), cpu_ns) in self.hits.iter().zip(energies).zip(times) {
+            shares.push(Share {
+                path: *path,
+                energy: MicroJoules(sampled.saturating_add(inferred)),
+                inferred: MicroJoules(inferred),
+                cpu_ns,
+                squares: per_power * per_power * hits.squared_power,
+            });
+        }
+        shares
     }
 
     /// Divides what it spent among samples of others.
@@ -229,7 +254,7 @@ impl<P> Default for Strata<P> {
 impl<P: Copy + Eq + Hash> Strata<P> {
     /// Takes a light window: its rows with samples, and what it spent without any.
     pub fn take(&mut self, window: &Window, rows: &[Recorded<P>], unsampled: Spent) {
-        self.complete_before(Some((window.start, window.length_ns)));
+        self.complete_before(Some((window.start, window.interval_ns)));
         let open = self.open.get_or_insert_with(|| Open { start: window.start, stratum: Stratum::default() });
         open.stratum.add(window, rows, unsampled);
         if open.stratum.expected >= FULL {
@@ -243,7 +268,8 @@ impl<P: Copy + Eq + Hash> Strata<P> {
         self.full.is_none() && self.open.is_none() && self.complete.is_empty()
     }
 
-    /// Gives on the strata, in the order of time, to which no window from `now` on can come; without `now` all of them.
+    /// Gives on the strata, in the order of time, to which no window from `now` on can come, which is the start of one and the
+    /// length of most; without `now` all of them.
     /// One without shares has no sample, or too few are expected of it: it is left to what is known of the whole run.
     pub fn settle(&mut self, now: Option<(UnixMicros, u64)>, mut give: impl FnMut(&Stratum<P>, &[Share<P>])) {
         self.complete_before(now);
@@ -254,7 +280,7 @@ impl<P: Copy + Eq + Hash> Strata<P> {
 
     fn complete_before(&mut self, now: Option<(UnixMicros, u64)>) {
         let is_past = |open: &Open<P>, windows: u64| {
-            now.is_none_or(|(now, length_ns)| distance(open.start, now, length_ns) >= windows)
+            now.is_none_or(|(now, interval_ns)| distance(open.start, now, interval_ns) >= windows)
         };
         if let Some(Open { stratum, .. }) = self.open.take_if(|open| is_past(open, SPAN)) {
             let is_enough = stratum.is_enough();
@@ -275,11 +301,9 @@ impl<P: Copy + Eq + Hash> Strata<P> {
     }
 }
 
-/// How many windows of a length lie between two starts. Wall-clock times of windows are corrected, so
-/// it is rounded.
-pub fn distance(one: UnixMicros, other: UnixMicros, length_ns: u64) -> u64 {
-    let length_us = (length_ns / 1000).max(1);
-    one.0.abs_diff(other.0).saturating_add(length_us / 2) / length_us
+fn distance(one: UnixMicros, other: UnixMicros, interval_ns: u64) -> u64 {
+    let interval_us = (interval_ns / 1000).max(1);
+    one.0.abs_diff(other.0).saturating_add(interval_us / 2) / interval_us
 }
 
 /// A part of a whole as a weight.

@@ -3,7 +3,7 @@
 use super::{strata::*, *};
 use crate::model::units::UnixMicros;
 
-const SECOND_NS: u64 = 1_000_000_000;
+const PACE: Pace = Pace { frequency_hz: 100, interval_ns: 1_000_000_000 };
 
 fn at(second: u64) -> UnixMicros {
     // Clocks are corrected by a little.
@@ -12,7 +12,7 @@ fn at(second: u64) -> UnixMicros {
 
 /// A window of some ms on a CPU, with µJ and the samples of paths. At 100 Hz a sample is expected of each 10 ms.
 fn take(strata: &mut Strata<char>, second: u64, cpu_ms: u64, energy: u64, seen: &[(char, u64)]) {
-    let window = Window::of(at(second), SECOND_NS, cpu_ms * 1_000_000, 100);
+    let window = PACE.window(at(second), cpu_ms * 1_000_000);
     let count: u64 = seen.iter().map(|(_, samples)| samples).sum();
     let part = |samples| Spent {
         energy: MicroJoules(energy * samples / count.max(1)),
@@ -33,7 +33,7 @@ type Given = (usize, Vec<(char, u64, u64)>);
 /// Strata that are complete: how many windows, and path, energy and ms of each share.
 fn given(strata: &mut Strata<char>, now: Option<u64>) -> Vec<Given> {
     let mut given = Vec::new();
-    strata.settle(now.map(|second| (at(second), SECOND_NS)), |stratum, shares| {
+    strata.settle(now.map(|second| (at(second), PACE.interval_ns)), |stratum, shares| {
         let parts: Vec<_> = shares.iter().map(|share| (share.path, share.energy.0, share.cpu_ns / 1_000_000)).collect();
         let of_share = |share: &Share<char>| Spent { energy: share.energy, cpu_ns: share.cpu_ns };
         let sum = shares.iter().map(of_share).fold(Spent::default(), Spent::plus);
@@ -89,6 +89,22 @@ fn what_is_enough_stands_for_itself() {
     take(&mut strata, 60 + 1, 40, 10, &[('c', 4)]);
     let found = given(&mut strata, None);
     assert_eq!(found.iter().map(|(windows, _)| *windows).collect::<Vec<_>>(), [2, 2], "{found:?}");
+}
+
+#[test]
+fn windows_that_phases_cut_short_join_as_others_do() {
+    let mut strata = Strata::default();
+    let starts = [0, 5, 10, 2_000, 2_003].map(|ms| UnixMicros(ms * 1_000));
+    for start in starts {
+        let spent = Spent { energy: MicroJoules(10), cpu_ns: 80_000_000 };
+        let row = Recorded { path: 'a', samples: 8, spent, squares: 0.0 };
+        strata.take(&PACE.window(start, spent.cpu_ns), &[row], Spent::default());
+    }
+    let mut windows = Vec::new();
+    strata.settle(Some((starts[4], PACE.interval_ns)), |stratum, _| windows.push(stratum.windows));
+    assert_eq!(windows, [2]);
+    strata.settle(None, |stratum, _| windows.push(stratum.windows));
+    assert_eq!(windows, [2, 2, 1]);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use super::{
     row::EnergyRow,
 };
 use crate::{
-    attribution::inference::{HORIZON, Share, Stratum, distance},
+    attribution::inference::{HORIZON, Pace, Share, Stratum},
     dataset::error::Result,
     model::units::UnixMicros,
 };
@@ -61,7 +61,8 @@ impl DataSet {
         mut take: impl FnMut(&Catalog, &EnergyRow),
     ) -> Result<()> {
         let Some(mut inference) = self.inference(filter) else { return self.scan(filter, take) };
-        let mut windows = Windows::new(summed, self.no_sample());
+        let paces = self.catalog.runs.iter().map(|run| Pace::of(&run.info)).collect();
+        let mut windows = Windows::new(summed, self.no_sample(), paces);
         self.scan(filter, |catalog, row| {
             if windows.open.back().is_none_or(|window| !window.has(row)) {
                 inference.advance(row, &mut windows);
@@ -85,13 +86,12 @@ impl DataSet {
 struct Window {
     run: usize,
     start: UnixMicros,
-    length_ns: u64,
     rows: Vec<EnergyRow>,
 }
 
 impl Window {
     const fn of(row: &EnergyRow) -> Self {
-        Self { run: row.run, start: row.window_start, length_ns: row.window_ns, rows: Vec::new() }
+        Self { run: row.run, start: row.window_start, rows: Vec::new() }
     }
 
     fn has(&self, row: &EnergyRow) -> bool {
@@ -106,19 +106,21 @@ struct Windows {
     waiting: HashMap<ThreadIndex, VecDeque<WaitingWindow>, RandomState>,
     left: HashMap<ThreadIndex, Parts, RandomState>,
     no_sample: Option<PathIndex>,
+    /// By run.
+    paces: Vec<Pace>,
 }
 
 impl Windows {
-    fn new(summed: &Summed, no_sample: Option<PathIndex>) -> Self {
+    fn new(summed: &Summed, no_sample: Option<PathIndex>, paces: Vec<Pace>) -> Self {
         let parts = summed.quotas.iter().map(|(thread, shares)| (*thread, Parts::of(shares, no_sample)));
-        Self { open: VecDeque::new(), waiting: HashMap::default(), left: parts.collect(), no_sample }
+        Self { open: VecDeque::new(), waiting: HashMap::default(), left: parts.collect(), no_sample, paces }
     }
 
     /// Gives on all windows to which nothing can come once rows of `now` do.
     fn close(&mut self, now: &EnergyRow, mut take: impl FnMut(&EnergyRow)) {
-        let is_done = |window: &Window| {
-            window.run != now.run || distance(window.start, now.window_start, window.length_ns) > HORIZON
-        };
+        let pace = self.paces.get(now.run).copied().unwrap_or_default();
+        let is_done =
+            |window: &Window| window.run != now.run || pace.distance(window.start, now.window_start) > HORIZON;
         while self.open.front().is_some_and(is_done) {
             self.open.pop_front().iter().flat_map(|window| &window.rows).for_each(&mut take);
         }

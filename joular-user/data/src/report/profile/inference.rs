@@ -5,7 +5,7 @@
 
 use super::{Catalog, PathIndex, Paths, ThreadIndex, row::EnergyRow};
 use crate::{
-    attribution::inference::{Recorded, Share, Spent, Strata, Stratum, Window},
+    attribution::inference::{Pace, Recorded, Share, Spent, Strata, Stratum},
     model::{frame::Marker, units::UnixMicros},
 };
 
@@ -65,8 +65,8 @@ struct Waiting {
 pub(super) struct Inference {
     /// Stands for time without a sample.
     unsampled: Option<PathIndex>,
-    /// Samples that are expected of a second of CPU time, by run.
-    frequencies_hz: Vec<u32>,
+    /// By run.
+    paces: Vec<Pace>,
     threads: Vec<Waiting>,
     /// Threads whose windows wait, each once.
     waiting: Vec<ThreadIndex>,
@@ -80,7 +80,7 @@ impl Inference {
     pub(super) fn of(catalog: &Catalog) -> Self {
         Self {
             unsampled: no_sample(&catalog.paths),
-            frequencies_hz: catalog.runs.iter().map(|run| run.info.frequency_hz).collect(),
+            paces: catalog.runs.iter().map(|run| Pace::of(&run.info)).collect(),
             threads: Vec::new(),
             waiting: Vec::new(),
             group: Group::default(),
@@ -123,15 +123,15 @@ impl Inference {
     /// Gives on all strata to which nothing from this row's window on belongs.
     pub(super) fn advance(&mut self, row: &EnergyRow, sink: &mut impl Sink) {
         self.end_group(sink);
-        let now = (row.run == self.run).then_some((row.window_start, row.window_ns));
+        let now = (row.run == self.run).then_some((row.window_start, self.pace(row.run).interval_ns));
         self.settle_all(now, sink);
     }
 
     /// Ends the rows of a thread in a window. Of a heavy one, only what it spent without samples waits.
     fn end_group(&mut self, sink: &mut impl Sink) {
-        let Some(EnergyRow { run, thread, window_start, window_ns, .. }) = self.group.first().copied() else { return };
-        let frequency_hz = self.frequencies_hz.get(run).copied().unwrap_or_default();
-        let window = |cpu_ns| Window::of(window_start, window_ns, cpu_ns, frequency_hz);
+        let Some(EnergyRow { run, thread, window_start, .. }) = self.group.first().copied() else { return };
+        let pace = self.pace(run);
+        let window = |cpu_ns| pace.window(window_start, cpu_ns);
         let cpu_ns = self.group.rows.iter().fold(0_u64, |sum, row| sum.saturating_add(row.cpu_ns));
         let unsampled = self.group.unsampled.take();
         if !window(cpu_ns).is_light() {
@@ -150,7 +150,7 @@ impl Inference {
             waiting.strata.take(&window(all_ns), &self.recorded, unsampled);
             waiting
                 .strata
-                .settle(Some((window_start, window_ns)), |stratum, shares| sink.divide(thread, stratum, shares));
+                .settle(Some((window_start, pace.interval_ns)), |stratum, shares| sink.divide(thread, stratum, shares));
             if !std::mem::replace(&mut waiting.is_listed, true) {
                 self.waiting.push(thread);
             }
@@ -168,6 +168,10 @@ impl Inference {
             waiting.is_listed = !waiting.strata.is_empty();
             waiting.is_listed
         });
+    }
+
+    fn pace(&self, run: usize) -> Pace {
+        self.paces.get(run).copied().unwrap_or_default()
     }
 
     /// Gives on all that waits.
