@@ -126,7 +126,10 @@ impl Arrived {
         if let Some(end_us) = last(&totals) {
             let most = now_us.saturating_sub(end_us);
             let is_new = last(&self.totals).is_some_and(|known| known < end_us);
-            let least = before_us.filter(|_| is_new).map(|us| us.saturating_sub(end_us).saturating_sub(SHOWN_AFTER_US));
+            // Readings soon after each other are those at a run's end. What they show of the clocks would put energy of the
+            // time after the run into its last windows.
+            let is_late = |before_us: &i64| is_new && now_us.saturating_sub(*before_us) >= SHOWN_AFTER_US;
+            let least = before_us.filter(is_late).map(|us| us.saturating_sub(end_us).saturating_sub(SHOWN_AFTER_US));
             let least = least.unwrap_or(i64::MIN).min(most);
             let nearest = |offset_us: i64| offset_us.clamp(least, most);
             self.offset_us = if nearest(0) == 0 { 0 } else { nearest(self.offset_us) };
@@ -279,6 +282,15 @@ mod tests {
         check_offset(3600, -1_200_000..=-1_200_000);
         check_offset(2, -1_200_000..=-1_200_000);
         check_offset(1, -1_000_000..=-1_000_000);
+    }
+
+    #[test]
+    fn what_the_last_readings_show_of_the_clocks_changes_nothing() {
+        let mut arrived = arrived(windows(3), 103);
+        // The next window is found 0.95 to 1 s after its end.
+        arrived.learn(windows(3), 104 * SECOND + 950_000, Some(103 * SECOND));
+        arrived.learn(windows(4), 105 * SECOND, Some(104 * SECOND + 950_000));
+        assert_eq!(arrived.offset_us, 0);
     }
 
     #[test]
