@@ -34,6 +34,8 @@ pub struct Gains {
     pub phases: Vec<PhaseGain>,
     /// How likely chance alone makes them as different as they are found.
     pub chance: f64,
+    /// Phases that are not compared: they have too few spans, or there are too many phases.
+    pub left_out: usize,
 }
 
 impl Gains {
@@ -50,9 +52,11 @@ pub fn gains(points: &[Point], phases: &[Option<usize>]) -> Option<Gains> {
     let mut known: Vec<usize> = phases.iter().flatten().copied().collect();
     known.sort_unstable();
     known.dedup();
+    let count = known.len();
     known.retain(|phase| spans_of(*phase) >= LEAST_OF_PHASE);
     known.sort_by_key(|phase| std::cmp::Reverse(spans_of(*phase)));
     known.truncate(MOST_PHASES);
+    let left_out = count - known.len();
     let used: Vec<(&Point, usize)> = points
         .iter()
         .zip(phases)
@@ -87,7 +91,7 @@ pub fn gains(points: &[Point], phases: &[Option<usize>]) -> Option<Gains> {
         spans: spans_of(*phase),
         gain: gain(weights),
     });
-    Some(Gains { phases: phases.collect(), chance: chance.min(1.0) })
+    Some(Gains { phases: phases.collect(), chance: chance.min(1.0), left_out })
 }
 
 /// What gives a phase's gain less the mean of the others'.

@@ -39,6 +39,8 @@ struct Whole<'a> {
     /// Gains of phases, and whether they are equal; empty and `null` if there are not two phases.
     gain_by_phase: Vec<OfPhase<'a>>,
     gains_differ: Option<bool>,
+    /// Phases whose gains are not compared: they have fewer than 12 spans, or there are more than 12 phases.
+    phases_left_out: Option<usize>,
     /// Percent of its reading, as its maker states it.
     meter_class_percent: Option<f64>,
     /// Each fifth of the run predicted by the others.
@@ -102,6 +104,7 @@ impl Validation {
             gain: self.fit.gain,
             gain_by_phase: self.of_phases().collect(),
             gains_differ: self.gains.as_ref().map(Gains::are_unequal),
+            phases_left_out: self.gains.as_ref().map(|gains| gains.left_out),
             meter_class_percent: self.meter_class,
             held_out: self.held_out,
             rmse_w: self.fit.rmse,
@@ -190,6 +193,10 @@ impl Validation {
         for OfPhase { phase, spans, gain } in self.of_phases() {
             let name = if phase.raw().is_empty() { "(no phase)".to_owned() } else { phase.to_string() };
             let _ = writeln!(said, "{}   {spans} spans", line(&name, gain, "", 4));
+        }
+        if gains.left_out > 0 {
+            let _ =
+                writeln!(said, "  {} phases left out: fewer than 12 spans, or beyond the 12 longest", gains.left_out);
         }
         let _ = if gains.are_unequal() {
             writeln!(

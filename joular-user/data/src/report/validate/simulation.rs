@@ -127,6 +127,15 @@ fn gains_of_phases_are_found_and_said_to_differ_where_they_do() {
 }
 
 #[test]
+fn phases_with_few_spans_are_counted() {
+    let (points, mut phases) = in_turns(1, [1.15, 1.40], 0.6);
+    assert_eq!(gains(&points, &phases).unwrap().left_out, 0);
+    phases[..5].fill(Some(7));
+    let found = gains(&points, &phases).unwrap();
+    assert_eq!((found.left_out, found.phases.len()), (1, 2));
+}
+
+#[test]
 fn a_fit_is_judged_where_it_was_not_fitted() {
     let (points, _) = in_turns(1, [1.15, 1.40], 0.6);
     let of = |runs: &[usize]| held_out(&points, runs).unwrap();

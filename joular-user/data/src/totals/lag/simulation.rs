@@ -85,7 +85,7 @@ fn simulate(update_ms: f64, phase_ms: f64, repetitions: usize, noise: &mut Noise
     found
 }
 
-/// A single phase of each power is off at random. Many are off by what the review of the rule computed.
+/// A single phase of each power is off at random. Many are off by these parts.
 #[test]
 fn many_phases_are_off_in_one_direction() {
     for (update_ms, phase_ms, expected) in
