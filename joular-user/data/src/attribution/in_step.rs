@@ -27,13 +27,14 @@ const SIGNIFICANT: f64 = 3.0;
 const LEAST_ENDS: u64 = 8;
 /// Beyond that it does not matter: the interval begins at a fortieth.
 const MOST_IN_STEP: f64 = 0.975;
-/// Threads that are kept. With more, those that did not allocate in the window are forgotten.
-const MAX_THREADS: usize = 1 << 16;
+/// Threads that are kept. With more, those that did not allocate in the window are forgotten: they are noticed again
+/// after [`LEAST_ENDS`].
+const MAX_THREADS: usize = 1 << 15;
 
 /// What is known of threads that allocate.
 #[derive(Debug, Default)]
 pub(super) struct InStep {
-    /// By the identity in a thread's key.
+    /// Those that have had ends, by the identity in a thread's key.
     threads: HashMap<u64, Thread>,
     /// What the threads of a process in step have allocated.
     bytes: HashMap<ProcessKey, f64>,
@@ -46,7 +47,7 @@ struct Thread {
     foreseen: u64,
     /// In parts of [`CERTAIN`].
     by_chance: u64,
-    /// What it has allocated.
+    /// What it has allocated since its first ends were counted.
     bytes: f64,
     /// What of it counts in its process's bytes.
     counted: f64,
@@ -67,17 +68,27 @@ impl InStep {
         if self.threads.len() > MAX_THREADS {
             let there: HashSet<u64> = threads.iter().map(|thread| identity_of(thread.thread_key)).collect();
             self.threads.retain(|identity, _| there.contains(identity));
+            // Else a table of which most was forgotten doubles when places of the forgotten have filled it.
+            self.threads.shrink_to_fit();
         }
         for allocated in threads {
             let Some((place, process)) = position(allocated.thread_key) else { continue };
             let identity = identity_of(allocated.thread_key);
-            let thread = self.threads.entry(identity).or_default();
+            let ends = ends.get(&identity);
+            // Threads of which each ends after its first buffer must leave nothing.
+            let thread = match ends {
+                Some(_) => self.threads.entry(identity).or_default(),
+                None => match self.threads.get_mut(&identity) {
+                    Some(thread) => thread,
+                    None => continue,
+                },
+            };
             if thread.process != process {
                 *thread = Thread { process, ..Thread::default() };
             }
             let bytes = allocated.bytes as f64;
             thread.bytes += bytes;
-            if let Some(ends) = ends.get(&identity) {
+            if let Some(ends) = ends {
                 thread.add(ends);
             }
             let part = thread.in_step();
@@ -182,6 +193,40 @@ mod tests {
             for threads in [1, 4, 200] {
                 let low = low(threads, ends);
                 assert!((low / expected - 1.0).abs() < 0.15, "{ends:?}, {threads} threads: {low}");
+            }
+        }
+    }
+
+    #[test]
+    fn millions_of_threads_need_no_more_memory_than_the_first_ones() {
+        const A_WINDOW: u32 = 4_000;
+        for (what, seen, most) in [("one buffer each", 0, 0), ("many buffers each", 20, 2 * MAX_THREADS)] {
+            let mut in_step = InStep::default();
+            for window in 0..500_u64 {
+                let keys = (1..=A_WINDOW).map(|tid| ThreadKey::new(tid, window << 30, Place(0)).0);
+                let allocated: Vec<_> = keys
+                    .map(|thread_key| ThreadAllocation {
+                        tid: Tid(ThreadKey(thread_key).tid()),
+                        pid: Pid(1),
+                        thread_key,
+                        bytes: 128,
+                        objects: 1,
+                    })
+                    .collect();
+                let ends = |thread: &ThreadAllocation| BufferEnds {
+                    pid: Pid(1),
+                    thread_key: thread.thread_key,
+                    seen,
+                    foreseen: seen,
+                    by_chance: 0,
+                };
+                let ends: Vec<_> = allocated.iter().filter(|_| seen > 0).map(ends).collect();
+                in_step.window(&allocated, &ends, |_| Some((0, PROCESS)));
+                assert!(
+                    in_step.threads.capacity() <= most,
+                    "{what}: {} in window {window}",
+                    in_step.threads.capacity()
+                );
             }
         }
     }
