@@ -9,7 +9,7 @@ use joular_data::{
     events::Runtime,
     model::{
         counter::Counter,
-        domain::{Domain, Label},
+        domain::{Domain, Label, Update},
     },
     text::{escape_lines, harmless_json},
 };
@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::{
     calibration::file,
     cli::Exit,
-    config::{DEFAULT_INTERVAL, duration::nanoseconds},
+    config::{DEFAULT_INTERVAL, SHORTEST_INTERVAL, duration::nanoseconds},
     energy::{self, EnergyOptions, watch},
     kernel::{
         LoadOptions, Programs, Remedy, Sampler, Told, core_types, counters,
@@ -48,7 +48,7 @@ pub fn run(out: &mut impl Write, proc_root: &Path, options: &EnergyOptions, json
         checks.push(programs());
         checks.push(moved_bytes());
     }
-    checks.push(energy_source(options));
+    checks.extend(energy_source(options));
     checks.extend(cores(options));
     checks.push(counters());
     checks.push(java_processes(proc_root));
@@ -127,15 +127,29 @@ fn options(io: bool) -> LoadOptions {
     }
 }
 
-fn energy_source(options: &EnergyOptions) -> Check {
+fn energy_source(options: &EnergyOptions) -> Vec<Check> {
     match energy::select(options) {
         Ok(mut selected) => {
             let updates = watch::watch(&mut [selected.source.as_mut()]).concat();
             let window_ns = nanoseconds(DEFAULT_INTERVAL);
-            energy_found(&watch::noted(selected.source.domains(), &updates, window_ns), selected.reason, window_ns)
+            let domains = watch::noted(selected.source.domains(), &updates, window_ns);
+            let found = energy_found(&domains, selected.reason, window_ns);
+            [found].into_iter().chain(window_length(&domains)).collect()
         }
-        Err(error) => Check::new("energy", Verdict::MissingFeature, error.to_string(), None),
+        Err(error) => vec![Check::new("energy", Verdict::MissingFeature, error.to_string(), None)],
     }
+}
+
+/// How short windows may be; `None`: it is not known how often counters advance, or none is measured.
+fn window_length(domains: &[Domain]) -> Option<Check> {
+    let shortest_ns = domains.iter().filter_map(Domain::update).map(Update::shortest_window_ns).max()?;
+    let shortest_ns = shortest_ns.max(nanoseconds(SHORTEST_INTERVAL));
+    // As people write it: two digits, and never shorter.
+    let shortest_ms = shortest_ns.div_ceil(10_000_000) * 10;
+    let found = format!("counters are plainly measured in windows of {shortest_ms} ms and more");
+    let advice =
+        "an --interval shorter than the turns that programs take divides their energy more exactly (docs/watts.md)";
+    Some(Check::new("length of windows", Verdict::Good, found, Some(advice)))
 }
 
 /// What recordings with windows of this length would measure with.
@@ -237,6 +251,8 @@ fn write_json(out: &mut impl Write, checks: &[Check]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use joular_data::model::domain::Meter;
+
     use super::*;
 
     fn check(verdict: Verdict) -> Check {
@@ -252,6 +268,25 @@ mod tests {
         ] {
             let checks: Vec<Check> = verdicts.into_iter().map(check).collect();
             assert_eq!(exit(&checks), expected);
+        }
+    }
+
+    #[test]
+    fn the_shortest_windows_are_those_in_which_the_slowest_counter_is_plainly_measured() {
+        let counter = Meter::Counter { range_uj: 0, unit_uj: 1, max_watts: 1 };
+        let domain = |meter| Domain::new("package", None, "powercap", Label::Measured, meter);
+        let watched = |interval_us| {
+            let update = Update { interval_us, is_least: false };
+            domain(Meter::WatchedCounter { range_uj: 0, unit_uj: 1, max_watts: 1, update })
+        };
+        let found = |domains: &[Domain]| window_length(domains).map(|check| check.found);
+        assert_eq!(found(&[domain(counter)]), None);
+        for (domains, milliseconds) in [
+            (vec![watched(1_000)], " 100 ms"),
+            (vec![watched(2_010)], " 110 ms"),
+            (vec![watched(1_000), watched(8_000)], " 400 ms"),
+        ] {
+            assert!(found(&domains).unwrap().contains(milliseconds), "{:?}", found(&domains));
         }
     }
 

@@ -106,6 +106,8 @@ pub struct Config {
 
 /// Length of windows.
 pub const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
+/// Shorter windows have too little in them.
+pub const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Where events come from.
 #[derive(Clone, Debug)]
@@ -257,7 +259,7 @@ impl Places {
     }
 
     fn live(&self, flags: Flags) -> Result<Live, ConfigError> {
-        let limits = Duration::from_millis(100)..=Duration::from_secs(60);
+        let limits = SHORTEST_INTERVAL..=Duration::from_secs(60);
         let interval = self.time("interval", flags.interval.as_deref(), limits)?;
         let limits = Duration::from_millis(1)..=Duration::MAX;
         let interval = interval.unwrap_or(DEFAULT_INTERVAL);

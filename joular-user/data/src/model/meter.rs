@@ -54,7 +54,12 @@ pub struct Update {
 impl Update {
     /// Whether a window of this length has too few updates to be plainly measured.
     pub const fn is_coarse_in(self, window_ns: u64) -> bool {
-        window_ns < FEWEST_UPDATES * self.interval_us as u64 * 1000
+        window_ns < self.shortest_window_ns()
+    }
+
+    /// The shortest window that has enough updates.
+    pub const fn shortest_window_ns(self) -> u64 {
+        FEWEST_UPDATES * self.interval_us as u64 * 1000
     }
 }
 
