@@ -9,6 +9,7 @@ mod dist;
 mod pictures;
 mod setup;
 mod shell;
+mod simulate;
 mod test;
 mod tidy;
 
@@ -43,18 +44,16 @@ enum Task {
     Test(test::Options),
     /// Measures what profiling costs; writes docs/measured/costs.md.
     Bench(bench::Options),
+    /// Runs the simulations that docs/measured/statistics.md names, and prints their figures.
+    Simulate(simulate::Options),
     /// Checks sizes of files, and that imports follow the data path.
     Tidy,
     /// Draws the pictures of the README from a real run.
     Pictures,
     /// Makes archive, Debian package and container image in target/dist.
     Dist(dist::Options),
-    /// Switches threads as fast as it can (the benchmark starts it).
-    #[command(hide = true)]
-    SwitchLoad { seconds: u64 },
-    /// Looks at the clock without end on one CPU (the benchmark starts it).
-    #[command(hide = true)]
-    GapLoad { cpu: usize, seconds: u64 },
+    #[command(flatten)]
+    Load(bench::Load),
 }
 
 fn main() -> ExitCode {
@@ -71,10 +70,10 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Demo => demo::run(),
         Task::Test(options) => test::run(options),
         Task::Bench(options) => bench::run(&options),
+        Task::Simulate(options) => simulate::run(&options),
         Task::Tidy => tidy::run(),
         Task::Pictures => pictures::run(),
         Task::Dist(options) => dist::run(options),
-        Task::SwitchLoad { seconds } => bench::switch_load::run(seconds),
-        Task::GapLoad { cpu, seconds } => bench::gap_load::run(cpu, seconds),
+        Task::Load(load) => load.run(),
     }
 }

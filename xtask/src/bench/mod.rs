@@ -3,7 +3,7 @@
 
 mod figure;
 mod forks;
-pub mod gap_load;
+mod gap_load;
 mod idle;
 mod machine;
 mod own_time;
@@ -14,12 +14,12 @@ mod samples;
 mod servers;
 mod slowdown;
 mod stacks;
-pub mod switch_load;
+mod switch_load;
 
 use std::{fs, time::Duration};
 
 use anyhow::{Context as _, Result};
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use joular_tests::paths;
 
 use self::slowdown::Profiling;
@@ -49,6 +49,26 @@ pub struct Options {
     /// Length of a phase in milliseconds.
     #[arg(long, default_value_t = 2000)]
     phase_ms: u64,
+}
+
+/// What runs while something is measured: this program again.
+#[derive(Subcommand)]
+pub enum Load {
+    /// Switches threads as fast as it can.
+    #[command(hide = true)]
+    SwitchLoad { seconds: u64 },
+    /// Looks at the clock without end on one CPU.
+    #[command(hide = true)]
+    GapLoad { cpu: usize, seconds: u64 },
+}
+
+impl Load {
+    pub fn run(self) -> Result<()> {
+        match self {
+            Self::SwitchLoad { seconds } => switch_load::run(seconds),
+            Self::GapLoad { cpu, seconds } => gap_load::run(cpu, seconds),
+        }
+    }
 }
 
 pub fn run(options: &Options) -> Result<()> {
