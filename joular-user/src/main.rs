@@ -6,7 +6,9 @@ use joular_data::caught;
 use joular_user::{
     calibration::trainer,
     cli::{self, Exit},
-    commands, experiment, messages,
+    commands,
+    experiment::{self, protocol},
+    messages,
     privileges::lent,
     procs::attach,
 };
@@ -29,6 +31,10 @@ fn main() -> ExitCode {
     // And to wait for the recording of a command, which it then becomes.
     if env::args_os().nth(1).is_some_and(|argument| argument == experiment::LAUNCHER_ARGUMENT) {
         return experiment::run_launcher(&env::args_os().skip(1).collect::<Vec<_>>());
+    }
+    // And to be what the validation protocol measures.
+    if env::args_os().nth(1).is_some_and(|argument| argument == protocol::PROTOCOL_ARGUMENT) {
+        return protocol::run_protocol(&env::args_os().skip(1).collect::<Vec<_>>());
     }
     // And to be one run of an experiment.
     if env::args_os().nth(1).is_some_and(|argument| argument == experiment::TRIAL_ARGUMENT) {

@@ -10,6 +10,7 @@ const LAUNCH: &str = "__launch";
 const TRIAL: &str = "__trial";
 const HELPER: &str = "__attach-helper";
 const LOAD: &str = "--calibration-load-internal";
+const PROTOCOL: &str = "__protocol";
 
 /// What a hostile caller may pass in place of a word.
 fn words() -> Vec<OsString> {
@@ -94,5 +95,20 @@ fn a_load_without_its_measure_is_refused() {
     for word in words().into_iter().filter(|word| !["1", "2"].map(OsString::from).contains(word)) {
         check_refused(&[LOAD.into(), word.clone()]);
         check_refused(&[LOAD.into(), "switch".into(), word]);
+    }
+}
+
+/// Without a socket for its marks, nothing of it begins; what a program may do ends with its input.
+#[test]
+fn a_protocol_that_nobody_records_is_refused() {
+    for arguments in variations(&[PROTOCOL, "conduct", "2", "2000", "1"]) {
+        check_refused(&arguments);
+    }
+    for word in words() {
+        check_refused(&[PROTOCOL.into(), "work".into(), word.clone(), "50".into(), "1".into()]);
+        check_refused(&[PROTOCOL.into(), "work".into(), "compute".into(), word]);
+    }
+    for threads in ["0", "-1", "4097", "4294967296"] {
+        check_refused(&[PROTOCOL, "work", "compute", "50", threads].map(OsString::from));
     }
 }

@@ -27,6 +27,7 @@ mod jmh;
 mod one_liners;
 mod packages;
 mod packaging;
+mod protocol;
 mod replay;
 mod replayed;
 mod report;

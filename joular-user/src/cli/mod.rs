@@ -209,8 +209,9 @@ pub enum Command {
     ///
     /// Finds how far the meter's clock is ahead, fits meter = offset + gain × joular-bpf, and prints both
     /// with 95 % intervals, the error of the data set's power, and what that means. docs/trust.md has the
-    /// log's format and how to measure. Needs no privileges.
-    #[command(after_help = "Example: joular-bpf validate joular-out --reference meter.csv")]
+    /// log's format and how to measure. Needs no privileges, but to record with --protocol.
+    #[command(after_help = "Examples: joular-bpf validate joular-out --reference meter.csv
+          sudo joular-bpf validate protocol-out --protocol --reference meter.csv")]
     Validate(ValidateFlags),
 
     /// Show joules per operation of JMH benchmarks

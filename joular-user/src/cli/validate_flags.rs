@@ -11,8 +11,35 @@ pub struct ValidateFlags {
     pub data: PathBuf,
 
     /// Log of a wattmeter: CSV whose first line names a column time or timestamp, and one watts, power_w or power
-    #[arg(long, value_name = "FILE")]
-    pub reference: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "protocol")]
+    pub reference: Option<PathBuf>,
+
+    /// Run the validation protocol, record it to DIR, and report what it shows; only report it if DIR is there already
+    ///
+    /// Programs whose work is known run one by one and side by side, at several loads. Let the meter log meanwhile, and
+    /// nothing else run. docs/validation.md explains it.
+    #[arg(long)]
+    pub protocol: bool,
+
+    /// How often each step of the protocol runs, 2 to 100 times [default: 5]
+    #[arg(long, value_name = "N", requires = "protocol")]
+    pub rounds: Option<u32>,
+
+    /// How long each of its 24 steps runs, 2s to 10m [default: 20s]
+    #[arg(long, value_name = "TIME", requires = "protocol")]
+    pub step: Option<String>,
+
+    /// Order of its steps, and what is random in a simulation [default: random]
+    #[arg(long, value_name = "N", requires = "protocol")]
+    pub seed: Option<u64>,
+
+    /// Configuration file of its recording, such as for another energy source
+    #[arg(long, value_name = "FILE", requires = "protocol", conflicts_with = "simulate")]
+    pub config: Option<PathBuf>,
+
+    /// Simulate machine and meter, write the meter's log to the file of --reference, and say what is true of them
+    #[arg(long, requires = "protocol", requires = "reference")]
+    pub simulate: bool,
 
     /// Domains to compare, added up [default: all of the data set, which are disjoint]
     #[arg(long, value_name = "DOMAIN,…", value_delimiter = ',')]

@@ -210,7 +210,9 @@ pub(super) fn audit(flags: &AuditFlags) -> anyhow::Result<Exit> {
 
 pub(super) fn validate(flags: &ValidateFlags) -> anyhow::Result<Exit> {
     let request = config::validation(flags)?;
-    let found = report::validate::run(&flags.data, &request)?;
+    // Without it, only the protocol runs.
+    let reference = flags.reference.clone().unwrap_or_default();
+    let found = report::validate::run(&flags.data, &reference, &request)?;
     let said = found.write(request.is_json, &mut io::stdout().lock());
     unless_closed(said).map_err(unwritten("the comparison"))?;
     Ok(Exit::Success)

@@ -5,6 +5,7 @@ mod data;
 mod experiment;
 mod machine;
 mod manual;
+mod protocol;
 mod sweep;
 
 use std::io;
@@ -48,6 +49,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Ship(flags)) => data::ship(&flags),
         Some(Command::Reattribute(flags)) => data::reattribute(&flags),
         Some(Command::Audit(flags)) => data::audit(&flags),
+        Some(Command::Validate(flags)) if flags.protocol => protocol::run(&flags),
         Some(Command::Validate(flags)) => data::validate(&flags),
         Some(Command::Jmh(flags)) => data::jmh(&flags),
         Some(Command::Completions(flags)) => manual::completions(&flags),

@@ -66,7 +66,7 @@ pub use self::{
     sampler::SamplerChoice,
     ship::{Ship, ship_once},
     sweep::{SweepRun, sweep},
-    validate::validation,
+    validate::{schedule, validation},
     weights::WeightChoice,
 };
 use crate::{

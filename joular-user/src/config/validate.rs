@@ -1,9 +1,18 @@
 //! Resolves from flags what is compared with a wattmeter.
 
+use std::time::Duration;
+
 use joular_data::report::validate::Request;
 
 use super::{ConfigError, duration::parse_duration, part::part};
-use crate::cli::{PartFlags, ValidateFlags};
+use crate::{
+    cli::{PartFlags, ValidateFlags},
+    experiment::protocol::{self, Schedule},
+};
+
+/// Of the protocol, unless something else is asked for: 40 minutes, and five values for each figure.
+const ROUNDS: u32 = 5;
+const STEP: Duration = Duration::from_secs(20);
 
 /// Zones are at most this far from UTC: 18 hours, as in ISO 8601's readers.
 const MOST_OFFSET_HOURS: i64 = 18;
@@ -27,7 +36,6 @@ pub fn validation(flags: &ValidateFlags) -> Result<Request, ConfigError> {
         return Err(invalid("--meter-class", "not between 0 and 100 percent".to_owned()));
     }
     Ok(Request {
-        reference: flags.reference.clone(),
         filter,
         domains: flags.domain.clone(),
         most_shift,
@@ -35,6 +43,24 @@ pub fn validation(flags: &ValidateFlags) -> Result<Request, ConfigError> {
         meter_class: flags.meter_class,
         is_json: flags.json,
     })
+}
+
+/// How the protocol runs, if it does.
+///
+/// # Errors
+/// If a figure is out of its range.
+pub fn schedule(flags: &ValidateFlags) -> Result<Schedule, ConfigError> {
+    let invalid = |place: &str, cause: &str| ConfigError::Invalid { place: place.to_owned(), cause: cause.to_owned() };
+    let rounds = flags.rounds.unwrap_or(ROUNDS);
+    if !protocol::ROUNDS.contains(&rounds) {
+        return Err(invalid("--rounds", "not between 2 and 100"));
+    }
+    let step = flags.step.as_deref().map_or(Ok(STEP), parse_duration);
+    let step = step.map_err(|error| invalid("--step", &error.to_string()))?;
+    if !protocol::STEP.contains(&step) {
+        return Err(invalid("--step", "not between 2s and 10m"));
+    }
+    Ok(Schedule { rounds, step, seed: flags.seed.unwrap_or_else(|| fastrand::u64(..)) })
 }
 
 /// Seconds ahead of UTC, of `+HH:MM`, `-HH:MM` or `Z`.

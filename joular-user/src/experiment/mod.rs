@@ -6,7 +6,7 @@
 //!
 //! An experiment runs commands many times. [`plan`] says which, from variants and [`parameter`]s, and in which order;
 //! [`trial`] runs one of them in a process of its own, [`work`] knows how much it did, [`log`] keeps what is done and
-//! under which [`circumstances`], and [`conduct`] goes through it all.
+//! under which [`circumstances`], and [`conduct`] goes through it all. [`protocol`] is what a wattmeter is compared with.
 
 pub mod circumstances;
 pub mod conduct;
@@ -16,6 +16,7 @@ pub mod log;
 pub mod marks;
 pub mod parameter;
 pub mod plan;
+pub mod protocol;
 pub mod signals;
 pub mod trial;
 pub mod user;

@@ -22,6 +22,7 @@ mod light_jvms;
 mod many_containers;
 mod numa;
 mod pods;
+mod protocol;
 mod short_threads;
 mod side_by_side;
 mod soak;

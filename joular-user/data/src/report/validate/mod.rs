@@ -3,13 +3,14 @@
 //! [`recorded`] has the power of the data set's domains in spans of windows, [`meter`] reads the log
 //! and [`curve`] averages it over any span. [`align`] finds how far the meter's clock is ahead, and
 //! [`fit`] how the meter's watts follow from joular-bpf's, with honest intervals, and [`phases`] whether one gain holds for all
-//! loads. docs/trust.md explains the result to users.
+//! loads. docs/trust.md explains the result to users. [`protocol`] says what a recording of the validation protocol shows.
 
 mod align;
 mod curve;
 mod fit;
 pub mod meter;
 mod phases;
+pub mod protocol;
 mod recorded;
 mod render;
 #[cfg(test)]
@@ -18,10 +19,7 @@ mod simulation;
 mod tests;
 mod verdict;
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{path::Path, time::Duration};
 
 use thiserror::Error;
 
@@ -48,7 +46,6 @@ const PERIODS_PER_SPAN: i64 = 2;
 /// What is compared, and how.
 #[derive(Clone, Debug)]
 pub struct Request {
-    pub reference: PathBuf,
     /// Which runs and windows; only hosts, runs and times count.
     pub filter: Filter,
     /// Domains to sum; none: all.
@@ -80,6 +77,10 @@ pub enum ValidateError {
     TooFew { found: usize, run: String, log: String },
     #[error("the power of the recorded domains does not vary: validate needs a run with changing load")]
     Constant,
+    #[error("the data set has no step of the protocol: record it with validate --protocol")]
+    NoProtocol,
+    #[error("only {found} rounds of the protocol are there, {} are needed", protocol::MIN_ROUNDS)]
+    FewRounds { found: usize },
 }
 
 /// What a comparison found.
@@ -115,8 +116,8 @@ pub struct Validation {
 ///
 /// # Errors
 /// If either cannot be read, or they have too little in common.
-pub fn run(root: &Path, request: &Request) -> Result<Validation, ValidateError> {
-    let log = MeterLog::open(&request.reference, request.utc_offset_s)?;
+pub fn run(root: &Path, reference: &Path, request: &Request) -> Result<Validation, ValidateError> {
+    let log = MeterLog::open(reference, request.utc_offset_s)?;
     let recorded = Recorded::read(root, &request.filter, &request.domains)?;
     let found = compare(&recorded, &log, request.most_shift)?;
     Ok(Validation { meter_class: request.meter_class, ..found })
@@ -130,9 +131,7 @@ fn compare(recorded: &Recorded, log: &MeterLog, most_shift: Duration) -> Result<
     let alignment = align::align(&spans, &curve, most_us);
     let points = align::points(&spans, &curve, alignment.shift_us);
     if points.len() < LEAST_SPANS {
-        let run = recorded.span_us().map(times).unwrap_or_default();
-        let log = curve.span_us().map(times).unwrap_or_default();
-        return Err(ValidateError::TooFew { found: points.len(), run, log });
+        return Err(too_few(points.len(), recorded, &curve));
     }
     let (spans, points): (Vec<Span>, Vec<Point>) = points.into_iter().unzip();
     let fit = fit::fit(&points).ok_or(ValidateError::Constant)?;
@@ -162,6 +161,12 @@ fn compare(recorded: &Recorded, log: &MeterLog, most_shift: Duration) -> Result<
         gains: phases::gains(&points, &of_spans),
         held_out: phases::held_out(&points, &runs),
     })
+}
+
+fn too_few(found: usize, recorded: &Recorded, curve: &Curve) -> ValidateError {
+    let run = recorded.span_us().map(times).unwrap_or_default();
+    let log = curve.span_us().map(times).unwrap_or_default();
+    ValidateError::TooFew { found, run, log }
 }
 
 /// From when to when, for people.

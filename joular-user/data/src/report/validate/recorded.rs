@@ -15,12 +15,14 @@ use crate::{
         read::{
             decode_ahead,
             files::{self, RunFiles},
-            marks, run_row,
+            marks::{self, PhaseWindows},
+            run_row,
             span::Span as TimeSpan,
         },
         store::{self, StoredFile},
-        tables::{Marks, Windows, shared, windows},
+        tables::{Marks, Windows, context, shared, windows},
     },
+    events::RunInfo,
     model::{
         domain::{Label, Role},
         target_text::TargetText,
@@ -43,6 +45,8 @@ pub struct Span {
     pub windows: u64,
     /// Index into [`Recorded::phases`]; `None`: it has windows of several phases.
     pub phase: Option<usize>,
+    /// How often the run had been in that phase before.
+    pub visit: usize,
     /// Which run it is of.
     pub run: usize,
 }
@@ -50,7 +54,13 @@ pub struct Span {
 impl Span {
     #[allow(clippy::cast_precision_loss, reason = "for a fit")]
     pub fn watts(&self) -> f64 {
-        self.energy_uj as f64 / (self.end_us - self.start_us).max(1) as f64
+        self.energy_uj as f64 / self.us()
+    }
+
+    /// Its length.
+    #[allow(clippy::cast_precision_loss, reason = "for a fit")]
+    pub fn us(&self) -> f64 {
+        (self.end_us - self.start_us).max(1) as f64
     }
 
     /// Whether the other one follows at once.
@@ -73,6 +83,25 @@ pub struct Recorded {
     pub label: Option<Label>,
     /// Paths of phases. The first one is for windows that are in none.
     pub phases: Vec<TargetText>,
+    /// Of the runs, in their order.
+    pub infos: Vec<RunInfo>,
+}
+
+/// The runs that a filter allows, with their files.
+///
+/// # Errors
+/// If a file cannot be read or is damaged.
+pub fn allowed(root: &Path, filter: &Filter) -> DataResult<Vec<(Run, RunFiles)>> {
+    let mut allowed = Vec::new();
+    for files in files::find(&store::open(root)?)? {
+        let row = run_row::read(&files.row)?;
+        let marks: Vec<StoredFile> = files.parts.iter().filter_map(|(_, part)| part.file::<Marks>().cloned()).collect();
+        let run = Run { info: row.info, end: row.end.map(|(end, _)| end), phases: marks::read(&marks)? };
+        if filter.allows_run(&run) {
+            allowed.push((run, files));
+        }
+    }
+    Ok(allowed)
 }
 
 /// The domains of a window together.
@@ -84,8 +113,9 @@ struct Window {
     is_late: bool,
     /// Some energy is not certain.
     is_uncertain: bool,
-    /// Index into [`Recorded::phases`].
-    phase: usize,
+    /// Index into [`Recorded::phases`], and how often the run had been in that phase before.
+    phase: (usize, usize),
+    millicelsius: Option<i64>,
 }
 
 impl Window {
@@ -102,15 +132,10 @@ impl Recorded {
     /// If a file cannot be read or is damaged, there are several hosts, or no such domain.
     pub fn read(root: &Path, filter: &Filter, domains: &[String]) -> Result<Self, ValidateError> {
         let mut recorded = Self { phases: vec![TargetText::default()], ..Self::default() };
-        for files in files::find(&store::open(root)?)? {
-            let row = run_row::read(&files.row)?;
-            let marks: Vec<StoredFile> =
-                files.parts.iter().filter_map(|(_, part)| part.file::<Marks>().cloned()).collect();
-            let run = Run { info: row.info, end: row.end.map(|(end, _)| end), phases: marks::read(&marks)? };
-            if filter.allows_run(&run) {
-                recorded.hosts.insert(run.info.host.clone());
-                recorded.read_run(&run, &files, filter.span(&run), domains)?;
-            }
+        for (run, files) in allowed(root, filter)? {
+            recorded.hosts.insert(run.info.host.clone());
+            recorded.read_run(&run, &files, filter.span(&run), domains)?;
+            recorded.infos.push(run.info);
         }
         if recorded.hosts.len() > 1 {
             return Err(ValidateError::Hosts(
@@ -138,6 +163,7 @@ impl Recorded {
             let (names, sources) = (columns.names(windows::DOMAIN)?, columns.names(windows::SOURCE)?);
             let energies = columns.ints(windows::MEASURED_UJ)?;
             let (failed, uncertain) = (columns.flags(windows::READ_FAILED)?, columns.flags(windows::AMBIGUOUS)?);
+            let temperatures = columns.ints(context::TEMPERATURE_MILLICELSIUS)?;
             for row in 0..columns.rows() {
                 let start = UnixMicros(starts.get(row)?);
                 let Some(name) = names.maybe(row)?.filter(|_| span.allows(start)) else { continue };
@@ -146,8 +172,9 @@ impl Recorded {
                     continue;
                 }
                 self.domains.insert((name.to_owned(), sources.maybe(row)?.unwrap_or_default().to_owned()));
-                let phase = || self.phases.iter().position(|path| Some(path) == innermost(run, start)).unwrap_or(0);
+                let phase = || self.phase_at(run, start);
                 let window = of_run.entry(start.0).or_insert_with(|| Window { phase: phase(), ..Window::default() });
+                window.millicelsius = temperatures.maybe(row);
                 window.length_ns = lengths.natural(row)?;
                 window.energy_uj = window.energy_uj.saturating_add(energies.natural(row)?);
                 window.is_late |= failed.maybe(row) == Some(true);
@@ -160,6 +187,20 @@ impl Recorded {
         self.label = self.label.max(summed.map(|domain| domain.label).max());
         self.runs.push(of_run);
         Ok(())
+    }
+
+    /// The phase of a window, and how often the run had been in it before.
+    fn phase_at(&self, run: &Run, start: UnixMicros) -> (usize, usize) {
+        let Some((at, phase)) = innermost(run, start) else { return (0, 0) };
+        let visit = run.phases.iter().take(at).filter(|before| before.path == phase.path).count();
+        (self.phases.iter().position(|path| *path == phase.path).unwrap_or(0), visit)
+    }
+
+    /// Of the hottest processor in each window that has one, °C.
+    #[allow(clippy::cast_precision_loss, reason = "temperatures in thousandths of a degree")]
+    pub fn temperatures(&self) -> impl Iterator<Item = f64> {
+        let windows = self.runs.iter().flat_map(BTreeMap::values);
+        windows.filter_map(|window| window.millicelsius).map(|thousandths| thousandths as f64 / 1e3)
     }
 
     pub fn runs(&self) -> usize {
@@ -196,11 +237,12 @@ impl Recorded {
                     open = None;
                     continue;
                 }
-                let phase = Some(window.phase);
-                let new = Span { start_us: *start_us, end_us: *start_us, energy_uj: 0, windows: 0, phase, run: number };
+                let (phase, visit) = (Some(window.phase.0), window.phase.1);
+                let (start_us, run) = (*start_us, number);
+                let new = Span { start_us, end_us: start_us, energy_uj: 0, windows: 0, phase, visit, run };
                 let mut span = open.take().unwrap_or(new);
-                span.phase = span.phase.filter(|of_span| *of_span == window.phase);
-                span.end_us = window.end_us(*start_us);
+                span.phase = span.phase.filter(|of_span| (*of_span, span.visit) == window.phase);
+                span.end_us = window.end_us(start_us);
                 span.energy_uj = span.energy_uj.saturating_add(window.energy_uj);
                 span.windows += 1;
                 if !window.is_late && span.end_us - span.start_us >= least_us {
@@ -214,17 +256,18 @@ impl Recorded {
     }
 }
 
-/// The path of the phase in which a window is, that of the inner one if there are several.
-fn innermost(run: &Run, start: UnixMicros) -> Option<&TargetText> {
-    let within = run.phases.iter().filter(|phase| phase.has(start));
-    within.map(|phase| &phase.path).max_by_key(|path| path.raw().len())
+/// The phase in which a window is, and its place: the inner one if there are several.
+fn innermost(run: &Run, start: UnixMicros) -> Option<(usize, &PhaseWindows)> {
+    let within = run.phases.iter().enumerate().filter(|(_, phase)| phase.has(start));
+    within.max_by_key(|(_, phase)| phase.path.raw().len())
 }
 
 #[cfg(test)]
 impl Recorded {
     /// A run of a package, with windows of a second: µJ by start, and the number of the window's phase.
     pub fn of_seconds(windows: BTreeMap<i64, (u64, usize)>, phases: &[&str]) -> Self {
-        let window = |(energy_uj, phase)| Window { length_ns: 1_000_000_000, energy_uj, phase, ..Window::default() };
+        let window =
+            |(energy_uj, phase)| Window { length_ns: 1_000_000_000, energy_uj, phase: (phase, 0), ..Window::default() };
         Self {
             runs: vec![windows.into_iter().map(|(start_us, of)| (start_us, window(of))).collect()],
             phases: phases.iter().map(|phase| TargetText::from(*phase)).collect(),
@@ -253,7 +296,7 @@ mod tests {
             let energy_uj = if *is_late { 0 } else { 1_000_000 + late };
             late = if *is_late { late + 1_000_000 } else { 0 };
             let (is_late, is_uncertain) = (*is_late, *is_uncertain);
-            let window = Window { length_ns: 1_000_000_000, energy_uj, is_late, is_uncertain, phase: 0 };
+            let window = Window { length_ns: 1_000_000_000, energy_uj, is_late, is_uncertain, ..Window::default() };
             run.insert(second * 1_000_000, window);
         }
         let recorded = Recorded { runs: vec![run], ..Recorded::default() };

@@ -1,6 +1,6 @@
 //! Tests a comparison of a data set on disk with a log on disk, as the command makes it.
 
-use std::{fmt::Write as _, fs, path::Path, time::Duration};
+use std::{fmt::Write as _, fs, time::Duration};
 
 use super::*;
 use crate::{
@@ -26,9 +26,8 @@ fn files() -> tempfile::TempDir {
     root
 }
 
-fn request(root: &Path, domains: &[&str]) -> Request {
+fn request(domains: &[&str]) -> Request {
     Request {
-        reference: root.join("meter.csv"),
         filter: Filter::default(),
         domains: domains.iter().map(ToString::to_string).collect(),
         most_shift: Duration::ZERO,
@@ -41,7 +40,7 @@ fn request(root: &Path, domains: &[&str]) -> Request {
 #[test]
 fn a_data_set_is_compared_with_a_log() {
     let root = files();
-    let found = run(&root.path().join("data"), &request(root.path(), &[])).unwrap();
+    let found = run(&root.path().join("data"), &root.path().join("meter.csv"), &request(&[])).unwrap();
     assert_eq!((found.windows, found.host.raw(), found.runs), (WINDOWS, "node-1", 1));
     assert_eq!(found.domains, [("cpu".to_owned(), "model".to_owned())]);
     // Spans of two windows, of which the first and the last have no neighbour.
@@ -54,13 +53,14 @@ fn a_data_set_is_compared_with_a_log() {
 fn what_cannot_be_compared_is_refused() {
     let root = files();
     let data = root.path().join("data");
-    let refused = |request: &Request| run(&data, request).unwrap_err().to_string();
-    assert!(refused(&request(root.path(), &["dram"])).contains("energy of these domains: there are cpu"));
-    let elsewhere = Request { reference: root.path().join("absent.csv"), ..request(root.path(), &[]) };
-    assert!(refused(&elsewhere).starts_with("opening the meter's log"));
+    let refused_by =
+        |log: &str, domains: &[&str]| run(&data, &root.path().join(log), &request(domains)).unwrap_err().to_string();
+    let refused = |domains: &[&str]| refused_by("meter.csv", domains);
+    assert!(refused(&["dram"]).contains("energy of these domains: there are cpu"));
+    assert!(refused_by("absent.csv", &[]).starts_with("opening the meter's log"));
     fs::write(root.path().join("meter.csv"), "time,watts\n1772409570,1\n1772409571,x\n").unwrap();
-    assert!(refused(&request(root.path(), &[])).contains("line 3: 'x' is not a power"));
+    assert!(refused(&[]).contains("line 3: 'x' is not a power"));
     fs::write(root.path().join("meter.csv"), "time,watts\n1772409570,1\n1772409571,2\n").unwrap();
-    let few = refused(&request(root.path(), &[]));
+    let few = refused(&[]);
     assert!(few.contains("only 0 spans") && few.contains("2026-03-01T23:59:30Z to 2026-03-02T00:00:30Z"), "{few}");
 }
