@@ -14,13 +14,14 @@ const WATTS: Watts = Watts { idle: 20, per_cpu: 15 };
 /// The meter shows these watts, and the counters' by this factor.
 const OFFSET: f64 = 30.0;
 const GAIN: f64 = 1.2;
-/// Of the meter: a window has two of its readings, so each is a span, and one of three has both neighbours in its step.
+/// Of the meter: a window has two of its readings, so each is a span.
 const PERIOD_US: i64 = 200_000;
-const ROUNDS: &str = "3";
+const ROUNDS: &str = "2";
 const STEPS: usize = 24;
-/// They last 3 minutes and 36 seconds.
-const STEP: &str = "3s";
-const LIMIT: Duration = Duration::from_secs(300);
+/// A step's first window is joined to what the step before left of one, so three of six have both neighbours in it. All
+/// steps last 4 minutes and 48 seconds.
+const STEP: &str = "6s";
+const LIMIT: Duration = Duration::from_secs(400);
 
 /// What a meter shows that averages over its period.
 fn readings(counter: &Log) -> Result<String> {
