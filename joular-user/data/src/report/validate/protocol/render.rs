@@ -178,7 +178,9 @@ impl Protocol {
             self.celsius.map_or_else(|| "no sensor".to_owned(), |(least, most)| format!("{least:.1} to {most:.1} °C")),
         ));
         rows.push(("meter", self.by_meter.as_ref().map_or_else(|| "none".to_owned(), ByMeter::circumstances)));
-        let lines = rows.iter().map(|(name, what)| format!("| {name} | {} |\n", escape(what).replace('|', "\\|")));
+        let lines = rows
+            .iter()
+            .map(|(name, what)| format!("| {name} | {} |\n", escape(what).replace('|', "\\|").replace('<', "&lt;")));
         format!("| | |\n|---|---|\n{}", lines.collect::<String>())
     }
 
