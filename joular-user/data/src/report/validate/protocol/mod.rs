@@ -41,6 +41,8 @@ pub struct Protocol {
     domains: Vec<(String, String)>,
     label: Option<Label>,
     rounds: usize,
+    /// Steps of rounds of which nothing was measured.
+    missing: usize,
     /// Of the first step, s.
     step_s: f64,
     /// Least and greatest, °C.
@@ -110,6 +112,7 @@ impl Protocol {
             domains: recorded.domains.iter().cloned().collect(),
             label: recorded.label,
             rounds,
+            missing: power::missing(&measured),
             step_s: first.map_or(0.0, length),
             celsius: temperatures().reduce(f64::min).zip(temperatures().reduce(f64::max)),
             steps: power::of_steps(&measured, fit),

@@ -1,6 +1,6 @@
 //! Averages what each step draws, by round.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -87,6 +87,12 @@ pub(super) fn rounds(measured: &[Measured]) -> usize {
     measured.iter().map(|one| one.round + 1).max().unwrap_or(0)
 }
 
+/// Steps of rounds of which nothing was measured: means leave them out.
+pub(super) fn missing(measured: &[Measured]) -> usize {
+    let found: BTreeSet<(Step, usize)> = measured.iter().map(|one| (one.step, one.round)).collect();
+    (Step::all().len() * rounds(measured)).saturating_sub(found.len())
+}
+
 /// What a step draws, W: means of rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct StepPower {
@@ -137,6 +143,8 @@ mod tests {
         let measured = measured.map(|span| Measured::of(Step::Idle, &span, Some(2.0)));
         let [recorded, meter] = Instrument::ALL.map(|by| Means::by(&measured, by).at(Step::Idle, 0).unwrap());
         assert!((recorded - 10.4 / 1.004).abs() < 1e-9 && (meter - 2.0).abs() < 1e-12, "{recorded} {meter}");
+        // Of 24 steps.
+        assert_eq!(missing(&measured), 23);
         assert_eq!((rounds(&measured), Means::by(&measured, Instrument::Meter).mean(Step::Idle)), (1, None));
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    ByMeter, Interval, Mean, Program, Protocol,
+    ByMeter, Interval, Mean, Program, Protocol, Step,
     pairs::{Alone, Pair},
     power::StepPower,
     seconds,
@@ -113,6 +113,13 @@ impl Protocol {
                 "The energy is modelled from CPU time: steps of equal CPU time have equal power, whatever they do."
                     .to_owned(),
             );
+        }
+        if self.missing > 0 {
+            warnings.push(format!(
+                "In {} of {} steps nothing could be compared: means of these are of fewer rounds, or are left out.",
+                self.missing,
+                Step::all().len() * self.rounds
+            ));
         }
         let Some(by) = &self.by_meter else { return warnings };
         if !by.alignment.is_found {
