@@ -67,38 +67,54 @@ impl Parts {
     /// Gives a window its rows. Rows of all windows sum to the parts.
     pub(super) fn take(&mut self, window: &WaitingWindow, mut give: impl FnMut(&EnergyRow)) {
         if window.sampled != Spent::default() || !window.samples.is_empty() {
-            let energies = apportion(window.sampled.energy.0, &self.column(|part| part.sampled));
-            let times = apportion(window.sampled.cpu_ns, &self.column(|part| part.cpu_ns));
-            for ((part, energy), cpu_ns) in self.0.iter_mut().zip(energies).zip(times) {
+            for (part, taken) in self.divide(window.sampled, |part| &mut part.sampled) {
                 let of_path = window.samples.iter().filter(|(path, _)| *path == part.path);
                 let samples = of_path.fold(0_u64, |sum, (_, samples)| sum.saturating_add(*samples));
-                let pooled = Some(Pooled { squares: part.take_squares(energy), ..Pooled::COMPLETE });
-                part.sampled = part.sampled.saturating_sub(energy);
-                part.cpu_ns = part.cpu_ns.saturating_sub(cpu_ns);
-                let (path, energy) = (part.path, MicroJoules(energy));
-                if energy.0 > 0 || cpu_ns > 0 || samples > 0 {
-                    give(&EnergyRow { path, energy, cpu_ns, samples, inferred: None, pooled, ..window.row });
+                if !taken.is_nothing() || samples > 0 {
+                    let pooled = Some(Pooled { squares: taken.squares, ..Pooled::COMPLETE });
+                    give(&EnergyRow { samples, inferred: None, pooled, ..taken.row(part, window) });
                 }
             }
         }
         if window.unsampled != Spent::default() {
-            let energies = apportion(window.unsampled.energy.0, &self.column(|part| part.unsampled));
-            let times = apportion(window.unsampled.cpu_ns, &self.column(|part| part.cpu_ns));
-            for ((part, energy), cpu_ns) in self.0.iter_mut().zip(energies).zip(times) {
-                let squares = part.take_squares(energy);
-                part.unsampled = part.unsampled.saturating_sub(energy);
-                part.cpu_ns = part.cpu_ns.saturating_sub(cpu_ns);
-                let (path, energy) = (part.path, MicroJoules(energy));
-                let inferred = part.is_known.then_some(Inferred { squares });
-                if energy.0 > 0 || cpu_ns > 0 {
-                    give(&EnergyRow { path, energy, cpu_ns, samples: 0, inferred, pooled: None, ..window.row });
+            for (part, taken) in self.divide(window.unsampled, |part| &mut part.unsampled) {
+                if !taken.is_nothing() {
+                    let inferred = part.is_known.then_some(Inferred { squares: taken.squares });
+                    give(&EnergyRow { samples: 0, inferred, pooled: None, ..taken.row(part, window) });
                 }
             }
         }
     }
 
-    fn column(&self, of: impl FnMut(&Part) -> u64) -> Vec<u64> {
-        self.0.iter().map(of).collect()
+    /// Divides what windows spent as the parts are left, and takes it from them. `left` says from which of a part's energies.
+    fn divide(&mut self, spent: Spent, left: fn(&mut Part) -> &mut u64) -> impl Iterator<Item = (&Part, Taken)> {
+        let energies: Vec<u64> = self.0.iter_mut().map(|part| *left(part)).collect();
+        let times: Vec<u64> = self.0.iter().map(|part| part.cpu_ns).collect();
+        let taken = apportion(spent.energy.0, &energies).into_iter().zip(apportion(spent.cpu_ns, &times));
+        self.0.iter_mut().zip(taken).map(move |(part, (energy_uj, cpu_ns))| {
+            let squares = part.take_squares(energy_uj);
+            let energy_left = left(part);
+            *energy_left = energy_left.saturating_sub(energy_uj);
+            part.cpu_ns = part.cpu_ns.saturating_sub(cpu_ns);
+            (&*part, Taken { energy: MicroJoules(energy_uj), cpu_ns, squares })
+        })
+    }
+}
+
+/// What a window gets of a path.
+struct Taken {
+    energy: MicroJoules,
+    cpu_ns: u64,
+    squares: f64,
+}
+
+impl Taken {
+    const fn is_nothing(&self) -> bool {
+        self.energy.0 == 0 && self.cpu_ns == 0
+    }
+
+    const fn row(&self, part: &Part, window: &WaitingWindow) -> EnergyRow {
+        EnergyRow { path: part.path, energy: self.energy, cpu_ns: self.cpu_ns, ..window.row }
     }
 }
 
