@@ -118,7 +118,8 @@ pub struct Validation {
 /// If either cannot be read, or they have too little in common.
 pub fn run(root: &Path, reference: &Path, request: &Request) -> Result<Validation, ValidateError> {
     let log = MeterLog::open(reference, request.utc_offset_s)?;
-    let recorded = Recorded::read(root, &request.filter, &request.domains)?;
+    let runs = recorded::allowed(root, &request.filter)?;
+    let recorded = Recorded::read(&runs, &request.filter, &request.domains)?;
     let found = compare(&recorded, &log, request.most_shift)?;
     Ok(Validation { meter_class: request.meter_class, ..found })
 }

@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// Two windows are neighbours if this much, or less, is between them: wall-clock time is adjusted in
-/// small steps.
+/// small steps. What a mark leaves of a window may be that short, too.
 const MOST_BETWEEN_US: u64 = 100_000;
 
 /// Energy of some windows that follow each other.
@@ -61,6 +61,11 @@ impl Span {
     #[allow(clippy::cast_precision_loss, reason = "for a fit")]
     pub fn us(&self) -> f64 {
         (self.end_us - self.start_us).max(1) as f64
+    }
+
+    /// Whether all of it is in the phase of a window.
+    fn is_in(&self, window: &Window) -> bool {
+        (self.phase, self.visit) == (Some(window.phase.0), window.phase.1)
     }
 
     /// Whether the other one follows at once.
@@ -125,17 +130,16 @@ impl Window {
 }
 
 impl Recorded {
-    /// Reads the windows of the runs that `filter` allows, and sums their domains: all, or those
-    /// named.
+    /// Reads the windows of runs that `filter` allows, and sums their domains: all, or those named.
     ///
     /// # Errors
     /// If a file cannot be read or is damaged, there are several hosts, or no such domain.
-    pub fn read(root: &Path, filter: &Filter, domains: &[String]) -> Result<Self, ValidateError> {
+    pub fn read(runs: &[(Run, RunFiles)], filter: &Filter, domains: &[String]) -> Result<Self, ValidateError> {
         let mut recorded = Self { phases: vec![TargetText::default()], ..Self::default() };
-        for (run, files) in allowed(root, filter)? {
+        for (run, files) in runs {
             recorded.hosts.insert(run.info.host.clone());
-            recorded.read_run(&run, &files, filter.span(&run), domains)?;
-            recorded.infos.push(run.info);
+            recorded.read_run(run, files, filter.span(run), domains)?;
+            recorded.infos.push(run.info.clone());
         }
         if recorded.hosts.len() > 1 {
             return Err(ValidateError::Hosts(
@@ -151,11 +155,6 @@ impl Recorded {
 
     fn read_run(&mut self, run: &Run, files: &RunFiles, span: TimeSpan, domains: &[String]) -> DataResult<()> {
         let mut of_run: BTreeMap<i64, Window> = BTreeMap::new();
-        for phase in &run.phases {
-            if !self.phases.contains(&phase.path) {
-                self.phases.push(phase.path.clone());
-            }
-        }
         let parts: Vec<StoredFile> =
             files.parts.iter().filter_map(|(_, part)| part.file::<Windows>()).cloned().collect();
         decode_ahead::batches(&parts, &span, |columns| {
@@ -172,8 +171,7 @@ impl Recorded {
                     continue;
                 }
                 self.domains.insert((name.to_owned(), sources.maybe(row)?.unwrap_or_default().to_owned()));
-                let phase = || self.phase_at(run, start);
-                let window = of_run.entry(start.0).or_insert_with(|| Window { phase: phase(), ..Window::default() });
+                let window = of_run.entry(start.0).or_default();
                 window.millicelsius = temperatures.maybe(row);
                 window.length_ns = lengths.natural(row)?;
                 window.energy_uj = window.energy_uj.saturating_add(energies.natural(row)?);
@@ -185,15 +183,31 @@ impl Recorded {
         let counted = run.info.domains.iter().filter(|domain| matches!(domain.role, Role::Shared | Role::Unshared));
         let summed = counted.filter(|domain| domains.is_empty() || domains.contains(&domain.name));
         self.label = self.label.max(summed.map(|domain| domain.label).max());
+        self.set_phases(&run.phases, &mut of_run);
         self.runs.push(of_run);
         Ok(())
     }
 
-    /// The phase of a window, and how often the run had been in it before.
-    fn phase_at(&self, run: &Run, start: UnixMicros) -> (usize, usize) {
-        let Some((at, phase)) = innermost(run, start) else { return (0, 0) };
-        let visit = run.phases.iter().take(at).filter(|before| before.path == phase.path).count();
-        (self.phases.iter().position(|path| *path == phase.path).unwrap_or(0), visit)
+    /// Sets the phase of each window, the inner one if there are several. `phases` are in the order of beginning.
+    fn set_phases(&mut self, phases: &[PhaseWindows], windows: &mut BTreeMap<i64, Window>) {
+        let known = self.phases.iter().enumerate().map(|(number, path)| (path.clone(), (number, 0)));
+        // With how often the run has been in it.
+        let mut numbers: BTreeMap<TargetText, (usize, usize)> = known.collect();
+        let (mut open, mut to_come) = (Vec::new(), phases.iter().peekable());
+        for (start, window) in windows {
+            let start = UnixMicros(*start);
+            while let Some(phase) = to_come.next_if(|phase| phase.after < start) {
+                let (number, visits) = numbers.entry(phase.path.clone()).or_insert_with(|| {
+                    self.phases.push(phase.path.clone());
+                    (self.phases.len() - 1, 0)
+                });
+                open.push((phase, (*number, *visits)));
+                *visits += 1;
+            }
+            open.retain(|(phase, _)| phase.has(start));
+            let inner = open.iter().max_by_key(|(phase, _)| phase.path.raw().len());
+            window.phase = inner.map_or((0, 0), |(_, of_window)| *of_window);
+        }
     }
 
     /// Of the hottest processor in each window that has one, °C.
@@ -219,7 +233,8 @@ impl Recorded {
     }
 
     /// Spans of at least `least_us`, each of whole windows. Windows whose energy is not certain are in
-    /// none, nor are those at a run's end whose energy never came or that make no whole span.
+    /// none, nor are those at a run's end whose energy never came or that make no whole span, nor the few milliseconds that a
+    /// mark leaves of a phase's last window: a span with these would be of no phase.
     pub fn spans(&self, least_us: i64) -> Vec<Span> {
         let mut spans = Vec::new();
         for (number, run) in self.runs.iter().enumerate() {
@@ -229,6 +244,11 @@ impl Recorded {
             for (start_us, window) in run {
                 if open.is_some_and(|span| start_us.abs_diff(span.end_us) > MOST_BETWEEN_US) {
                     is_owed |= was_late;
+                    open = None;
+                }
+                let is_rest =
+                    |span: &Span| !span.is_in(window) && span.end_us.abs_diff(span.start_us) <= MOST_BETWEEN_US;
+                if !was_late && open.as_ref().is_some_and(is_rest) {
                     open = None;
                 }
                 was_late = window.is_late;
@@ -241,7 +261,7 @@ impl Recorded {
                 let (start_us, run) = (*start_us, number);
                 let new = Span { start_us, end_us: start_us, energy_uj: 0, windows: 0, phase, visit, run };
                 let mut span = open.take().unwrap_or(new);
-                span.phase = span.phase.filter(|of_span| (*of_span, span.visit) == window.phase);
+                span.phase = span.phase.filter(|_| span.is_in(window));
                 span.end_us = window.end_us(start_us);
                 span.energy_uj = span.energy_uj.saturating_add(window.energy_uj);
                 span.windows += 1;
@@ -254,12 +274,6 @@ impl Recorded {
         }
         spans
     }
-}
-
-/// The phase in which a window is, and its place: the inner one if there are several.
-fn innermost(run: &Run, start: UnixMicros) -> Option<(usize, &PhaseWindows)> {
-    let within = run.phases.iter().enumerate().filter(|(_, phase)| phase.has(start));
-    within.max_by_key(|(_, phase)| phase.path.raw().len())
 }
 
 #[cfg(test)]
@@ -325,6 +339,27 @@ mod tests {
         assert_eq!(phases(0), [0, 0, 1, 1, 1, 0].map(Some));
         assert_eq!(phases(2_000_000), [Some(0), Some(1), None]);
         assert_eq!(phases(3_000_000), [None; 2]);
+    }
+
+    #[test]
+    fn what_a_mark_leaves_of_a_window_joins_no_span_of_the_next_phase() {
+        let lengths_ms = [(1_000, 1), (1_000, 1), (20, 1), (1_000, 2), (1_000, 2), (150, 2), (1_000, 3), (1_000, 3)];
+        let (mut run, mut start_us) = (BTreeMap::new(), 0);
+        for (length_ms, phase) in lengths_ms {
+            let length_ns = length_ms * 1_000_000;
+            run.insert(
+                start_us,
+                Window { length_ns, energy_uj: length_ms * 1_000, phase: (phase, 0), ..Window::default() },
+            );
+            start_us = run[&start_us].end_us(start_us);
+        }
+        let spans = |run| Recorded { runs: vec![run], ..Recorded::default() }.spans(2_000_000);
+        let of = |spans: Vec<Span>| spans.iter().map(|span| (span.windows, span.phase)).collect::<Vec<_>>();
+        // 150 ms are energy that a fit of the whole run would miss.
+        assert_eq!(of(spans(run.clone())), [(2, Some(1)), (2, Some(2)), (3, None)]);
+        // Some of the energy of the 20 ms comes with the window after them.
+        run.entry(2_000_000).and_modify(|window| window.is_late = true);
+        assert_eq!(of(spans(run)), [(2, Some(1)), (3, None), (3, None)]);
     }
 
     #[test]

@@ -16,7 +16,8 @@ fn files() -> tempfile::TempDir {
     let data = root.path().join("data");
     let mut output = ParquetOutput::new(OutputDirectory::create(&data, None).unwrap(), 7 * SECOND);
     fixture::play(&mut output, SMALL, WINDOWS).unwrap();
-    let recorded = Recorded::read(&data, &Filter::default(), &[]).unwrap();
+    let runs = recorded::allowed(&data, &Filter::default()).unwrap();
+    let recorded = Recorded::read(&runs, &Filter::default(), &[]).unwrap();
     let mut log = "time;power\n".to_owned();
     for span in recorded.spans(0) {
         let middle_ms = (span.start_us + span.end_us) / 2_000;

@@ -1,19 +1,16 @@
 //! Reads what the programs of the protocol were given: the energy of the threads of each process.
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
-use super::{
-    super::recorded::{Recorded, allowed},
-    Program, Step,
-};
+use super::{super::recorded::Recorded, Program, Step};
 use crate::{
     dataset::{
         error::Result,
-        read::decode_ahead,
+        read::{decode_ahead, files::RunFiles},
         store::StoredFile,
         tables::{Threads, shared},
     },
-    report::profile::Filter,
+    report::profile::{Filter, Run},
 };
 
 /// µJ of each program by run and start of the window.
@@ -23,12 +20,12 @@ pub(super) struct Given(BTreeMap<(usize, i64), BTreeMap<Program, u64>>);
 /// Which part of both programs' energy the first one was given, by pair and round.
 pub(super) type Shares = BTreeMap<(Step, usize), f64>;
 
-pub(super) fn read(root: &Path, filter: &Filter) -> Result<Given> {
+pub(super) fn read(runs: &[(Run, RunFiles)], filter: &Filter) -> Result<Given> {
     let mut given = Given::default();
-    for (number, (run, files)) in allowed(root, filter)?.into_iter().enumerate() {
+    for (number, (run, files)) in runs.iter().enumerate() {
         let parts: Vec<StoredFile> =
             files.parts.iter().filter_map(|(_, part)| part.file::<Threads>()).cloned().collect();
-        decode_ahead::batches(&parts, &filter.span(&run), |columns| {
+        decode_ahead::batches(&parts, &filter.span(run), |columns| {
             let starts = columns.times(shared::WINDOW_START)?;
             let (names, energies) = (columns.names(shared::COMM)?, columns.ints(shared::ENERGY_UJ)?);
             for row in 0..columns.rows() {

@@ -27,7 +27,7 @@ use super::{
     fit::{self, Fit, Interval, LEAST_SPANS, OUTSIDE, Point},
     meter::MeterLog,
     phases::{self, Gains, HeldOut},
-    recorded::{Recorded, Span},
+    recorded::{self, Recorded, Span},
 };
 use crate::{events::RunInfo, model::domain::Label, report::diff::student};
 
@@ -71,8 +71,9 @@ struct ByMeter {
 /// If one cannot be read, the recording is of something else, or has too little.
 pub fn run(root: &Path, reference: Option<&Path>, request: &Request) -> Result<Protocol, ValidateError> {
     let log = reference.map(|path| MeterLog::open(path, request.utc_offset_s)).transpose()?;
-    let recorded = Recorded::read(root, &request.filter, &request.domains)?;
-    let given = given::read(root, &request.filter)?;
+    let runs = recorded::allowed(root, &request.filter)?;
+    let recorded = Recorded::read(&runs, &request.filter, &request.domains)?;
+    let given = given::read(&runs, &request.filter)?;
     Protocol::of(&recorded, log.as_ref(), &given, request)
 }
 
