@@ -7,13 +7,17 @@ use std::{
     time::Duration,
 };
 
-use joular_data::{events::RunInfo, model::policy::Calibrated};
+use joular_data::{
+    events::RunInfo,
+    model::policy::{Calibrated, PolicyChoices},
+};
 
 use super::{Failure, core_types, host::Host};
 use crate::{
     calibration::{
         Calibration, CalibrationError,
         baseline::{idle_power, is_measurable},
+        cores::SmtRatio,
         costs, file,
         fingerprint::{self, EnergyFingerprint, Fingerprint},
         instrument::Instrument,
@@ -136,20 +140,21 @@ fn usual(path: &Path, now: &Fingerprint) -> Option<Calibrated> {
     }
 }
 
-/// The calibration that a recorded run is interpreted with.
+/// What the choice of a calibration replaces in the policy of a recorded run.
 ///
 /// # Errors
 /// A chosen file that cannot be read or is not of the machine that was recorded.
-pub fn for_replay(choice: &CalibrationChoice, run: &RunInfo) -> Result<Option<Calibrated>, CalibrationError> {
-    match choice {
-        CalibrationChoice::Usual => Ok(run.policy.calibration.clone()),
-        CalibrationChoice::None => Ok(None),
+pub fn for_replay(choice: &CalibrationChoice, run: &RunInfo) -> Result<PolicyChoices, CalibrationError> {
+    let (calibration, smt_permille) = match choice {
+        CalibrationChoice::Usual => (None, None),
+        CalibrationChoice::None => (Some(None), None),
         CalibrationChoice::File(path) => {
-            let calibration = matching(path, |stored| stored.mismatches_with_run(run))?;
-            tell(path, &calibration.doubts(None, run.started));
-            Ok(Some(calibration.calibrated()))
+            let stored = matching(path, |stored| stored.mismatches_with_run(run))?;
+            tell(path, &stored.doubts(None, run.started));
+            (Some(Some(stored.calibrated())), stored.smt.as_ref().and_then(SmtRatio::policy_permille))
         }
-    }
+    };
+    Ok(PolicyChoices { calibration, smt_permille, ..PolicyChoices::default() })
 }
 
 /// The calibration of this machine as it is now.
@@ -237,11 +242,15 @@ mod tests {
     fn a_replay_takes_the_recordings_own_unless_told_otherwise() {
         let stored = Stored::new();
         let own = Some(Calibrated::default());
-        let run = RunInfo { policy: Policy { calibration: own.clone(), ..Policy::default() }, ..fixture::run() };
-        assert_eq!(for_replay(&CalibrationChoice::Usual, &run).unwrap(), own);
-        assert_eq!(for_replay(&CalibrationChoice::None, &run).unwrap(), None);
-        let chosen = for_replay(&stored.chosen(), &run).unwrap();
-        assert_eq!(chosen, Some(fixture::calibration().calibrated()));
+        let policy = Policy { calibration: own.clone(), smt_permille: 1_300, ..Policy::default() };
+        let run = RunInfo { policy, ..fixture::run() };
+        let found = |choice: &CalibrationChoice| {
+            let Policy { calibration, smt_permille, .. } = for_replay(choice, &run).unwrap().over(run.policy.clone());
+            (calibration, smt_permille)
+        };
+        assert_eq!(found(&CalibrationChoice::Usual), (own, 1_300));
+        assert_eq!(found(&CalibrationChoice::None), (None, 1_300));
+        assert_eq!(found(&stored.chosen()), (Some(fixture::calibration().calibrated()), 1_180));
     }
 
     #[test]

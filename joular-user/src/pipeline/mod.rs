@@ -214,7 +214,8 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
     let roots = Roots { cpu: cpu_root, sys: &options.energy.sys_root, proc: &config.proc_root };
     let now = calibration::fingerprint_of(roots, &host, selected.source.as_ref(), programs.event_name());
     let calibrated = as_the_user(|| calibration::for_run(&config.calibration, &now)).map_err(unprivileged)??;
-    let found = core_types::for_run(cpu_root, per_core, &config.calibration, &now);
+    let found = as_the_user(|| core_types::for_run(cpu_root, per_core, &config.calibration, &now));
+    let found = found.map_err(unprivileged)?;
     if let Some(warning) = cores::warning(&found.types) {
         messages::warn(&warning);
     }

@@ -93,8 +93,9 @@ pub fn policy_again(
     calibration: &CalibrationChoice,
     run: &RunInfo,
 ) -> Result<Policy, CalibrationError> {
-    let calibration = Some(calibration::for_replay(calibration, run)?);
-    Ok(PolicyChoices { calibration, ..choices.clone() }.over(run.policy.clone()))
+    let PolicyChoices { calibration, smt_permille, .. } = calibration::for_replay(calibration, run)?;
+    let smt_permille = choices.smt_permille.or(smt_permille);
+    Ok(PolicyChoices { calibration, smt_permille, ..choices.clone() }.over(run.policy.clone()))
 }
 
 #[cfg(test)]
