@@ -27,6 +27,7 @@ use crate::{
         profile::{AmountRow, App, Catalog, ChargeBy, DataSet, EnergyRow, Filter, Overview, Run, Watch, WindowSpan},
     },
     text::escape,
+    totals::lag::Lag,
 };
 
 /// One of the two sides of a comparison.
@@ -49,6 +50,8 @@ pub struct Side {
     pub total: Spent,
     /// Phases of programs, each with those within it.
     pub phases: BTreeMap<TargetText, Spent>,
+    /// How far off the energy of each phase may be because counters lag, where they were watched and no phase is selected.
+    pub lags: BTreeMap<TargetText, Lag>,
     pub rows: BTreeMap<Key, Spent>,
     /// By entry of `windows`.
     pub(super) cpu_of_windows: Vec<u64>,
@@ -96,6 +99,8 @@ impl Side {
         let summed = data.sums(filter, |_, _| {})?;
         let measured = data.measured(filter, &summed, &mut sums)?;
         overview.gc_charged = data.gc_charged;
+        let has_lags = choices.measure == Measure::Energy && filter.phases.allow_all();
+        let lags = if has_lags { data.lags()? } else { BTreeMap::new() };
         let mut side = Self {
             data: root.to_owned(),
             sessions: vec![0; data.catalog.runs.len()],
@@ -107,6 +112,7 @@ impl Side {
             is_whole: filter.methods.allow_all(),
             total: Spent::default(),
             phases: BTreeMap::new(),
+            lags,
             rows: BTreeMap::new(),
             cpu_of_windows: sums.cpu,
             is_baseline: false,

@@ -38,6 +38,7 @@ pub fn of(a: &Side, b: &Side, obstacle: Option<&Obstacle>, total: &Compared, cho
             let readings = side.overview.ambiguous;
             warnings.push(format!("{name}: {readings} readings of energy counters were uncertain"));
         }
+        warnings.extend(lag(side).map(|said| format!("{name}: energy counters are behind, so {said}")));
     }
     if choices.fail_on == FailOn::Phase && a.phases.is_empty() && b.phases.is_empty() {
         warnings.push("--fail-on phase looks at phases, and no program named any".to_owned());
@@ -46,6 +47,15 @@ pub fn of(a: &Side, b: &Side, obstacle: Option<&Obstacle>, total: &Compared, cho
         warnings.push(not_enough(a, b, &choices.per).to_owned());
     }
     found
+}
+
+/// How far off phases may be: those that are selected, or the one of all that is most.
+fn lag(side: &Side) -> Option<String> {
+    if let Some(lag) = side.overview.lag {
+        return Some(format!("the targets' energy in these phases may be off by {lag}"));
+    }
+    let (phase, lag) = side.lags.iter().max_by(|(_, one), (_, other)| one.joules().total_cmp(&other.joules()))?;
+    Some(format!("the targets' energy of all runs in phase {phase} may be off by {lag}, that in others by no more"))
 }
 
 /// What would tell a change from noise.

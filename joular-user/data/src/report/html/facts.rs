@@ -25,6 +25,8 @@ pub(super) struct Audit {
     samples: u64,
     ambiguous: u64,
     read_failed: u64,
+    /// How far off the energy of selected phases may be because counters lag.
+    lag: Option<String>,
     losses: Vec<(String, u64)>,
 }
 
@@ -39,6 +41,7 @@ impl Audit {
             samples: overview.samples,
             ambiguous: overview.ambiguous,
             read_failed: overview.read_failed,
+            lag: overview.lag.map(|lag| lag.to_string()),
             losses: overview.losses.iter().map(|(cause, count)| (cause.clone(), *count)).collect(),
         }
     }

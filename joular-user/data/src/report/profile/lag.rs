@@ -1,9 +1,8 @@
-//! Bounds how far off the energy of the phases is that a selection asks for, because counters lag: see
-//! [`crate::totals::lag`].
+//! Bounds how far off the energy of phases is because counters lag: see [`crate::totals::lag`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{filter::Filter, reader::DataSet};
+use super::{catalog::Run, filter::Filter, reader::DataSet};
 use crate::{
     dataset::{
         error::{DataSetError, Result},
@@ -12,23 +11,45 @@ use crate::{
     },
     model::{
         domain::{Domain, Role},
+        target_text::TargetText,
         units::{MicroJoules, UnixMicros},
     },
     totals::lag::{Lag, Lags, Spent, Stretch},
 };
 
 impl DataSet {
-    /// `None` if the selection is not of phases, or no counter was watched. Phases count as a whole, whatever
-    /// else the selection asks for.
+    /// Of the phases of a run that a selection asks for; `None` if it does not ask for phases, or no counter was watched.
+    /// Phases count as a whole, whatever else the selection asks for.
     pub(super) fn lag(&self, run: usize, filter: &Filter) -> Result<Option<Lag>> {
-        let row = &self.catalog.runs[run];
-        if filter.phases.allow_all() || row.info.domains.iter().all(|domain| domain.update().is_none()) {
+        if filter.phases.allow_all() {
             return Ok(None);
         }
-        let windows = self.stretches(run, &row.info.domains)?;
-        let asked: BTreeSet<&str> = filter.phases_of(row).map(|phase| phase.path.raw()).collect();
-        let ended = errors(&row.phases, windows);
-        Ok(ended.into_iter().filter(|(path, _)| asked.contains(path.as_str())).map(|(_, lag)| lag).reduce(Lag::plus))
+        let asked: BTreeSet<&str> = filter.phases_of(&self.catalog.runs[run]).map(|phase| phase.path.raw()).collect();
+        let of_run = self.lags_of(run)?.into_iter();
+        Ok(of_run.filter(|(path, _)| asked.contains(path.as_str())).map(|(_, lag)| lag).reduce(Lag::plus))
+    }
+
+    /// Of each phase in all runs together, by its path; empty if no counter was watched.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is damaged.
+    pub fn lags(&self) -> Result<BTreeMap<TargetText, Lag>> {
+        let mut lags: BTreeMap<TargetText, Lag> = BTreeMap::new();
+        for run in 0..self.catalog.runs.len() {
+            for (path, lag) in self.lags_of(run)? {
+                let sum = lags.entry(TargetText::from(path.as_str())).or_default();
+                *sum = sum.plus(lag);
+            }
+        }
+        Ok(lags)
+    }
+
+    fn lags_of(&self, run: usize) -> Result<Vec<(String, Lag)>> {
+        let Run { info, phases, .. } = &self.catalog.runs[run];
+        if phases.is_empty() || info.domains.iter().all(|domain| domain.update().is_none()) {
+            return Ok(Vec::new());
+        }
+        Ok(errors(phases, self.stretches(run, &info.domains)?))
     }
 
     /// What each window of a run says of the domains whose counters were watched.

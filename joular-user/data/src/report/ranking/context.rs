@@ -48,11 +48,9 @@ pub fn warnings(overview: &Overview) -> Vec<String> {
         warnings.push(format!("cut off: {joules:.3} J are left out, because their window is incomplete after a crash"));
     }
     if let Some(lag) = overview.lag {
-        let (joules, least) = (lag.joules(), if lag.is_least { "at least " } else { "" });
-        let percent = 100.0 * joules / overview.attributed.joules();
+        let percent = 100.0 * lag.joules() / overview.attributed.joules();
         warnings.push(format!(
-            "lag: energy counters are behind, so the targets' energy in these phases may be off by {least}{joules:.3} J \
-             ({percent:.1} %)"
+            "lag: energy counters are behind, so the targets' energy in these phases may be off by {lag} ({percent:.1} %)"
         ));
     }
     if overview.overlap_ns > 0 {

@@ -12,7 +12,10 @@
 //! stretch drew at most its energy / (its length − update). Stretches that are not longer than an update say
 //! nothing of powers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use crate::{
     attribution::window_report::{DomainAudit, WindowReport},
@@ -26,7 +29,7 @@ const NORMAL_95: f64 = 1.96;
 /// Stretches of fewer updates are short.
 const FEW_UPDATES: f64 = 10.0;
 
-/// How far off the energy of phases may be.
+/// How far off the energy of phases may be. It shows as `0.123 J` or `at least 0.123 J`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Lag {
     /// Errors in one direction, which add up.
@@ -36,6 +39,13 @@ pub struct Lag {
     /// Whether that is the least it may be: the least update of a counter is all that is known of it, or a
     /// stretch is not longer than an update.
     pub is_least: bool,
+}
+
+impl fmt::Display for Lag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let least = if self.is_least { "at least " } else { "" };
+        write!(f, "{least}{:.3} J", self.joules())
+    }
 }
 
 impl Lag {

@@ -1,6 +1,6 @@
 //! Joins the sessions of a baseline to one side of a comparison.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     model::target_text::TargetText,
@@ -43,6 +43,8 @@ impl Side {
             has_measure: self.has_measure || session.has_measure,
             data: self.data,
             is_baseline: self.is_baseline,
+            // A baseline keeps none.
+            lags: BTreeMap::new(),
         }
     }
 }

@@ -257,6 +257,7 @@ impl Session {
             cpu_ns: self.runs.iter().fold(0, |sum, run| sum.saturating_add(run.cpu_ns)),
             total: spent(&self.total)?,
             phases: phases?,
+            lags: BTreeMap::new(),
             rows,
             cpu_of_windows: with_windows().map(|(_, run)| run.cpu_ns).collect(),
             is_baseline: true,

@@ -80,6 +80,7 @@ function auditBody(figures) {
     ["samples of targets", count(audit.samples)],
     ["ambiguous readings", count(audit.ambiguous)],
     ["failed reads", count(audit.read_failed)],
+    ...(audit.lag ? [["phases may be off by", `${audit.lag}, because counters lag`]] : []),
     ...losses,
   ]));
   const quality = element("div");
