@@ -18,8 +18,8 @@ const GAIN: f64 = 1.2;
 const PERIOD_US: i64 = 200_000;
 const ROUNDS: &str = "2";
 const STEPS: usize = 24;
-/// A step's first window is joined to what the step before left of one, so three of six have both neighbours in it. All
-/// steps last 4 minutes and 48 seconds.
+/// The first and the last span of a step have a neighbour in another step, and count for nothing. All steps last 4 minutes
+/// and 48 seconds.
 const STEP: &str = "6s";
 const LIMIT: Duration = Duration::from_secs(400);
 
