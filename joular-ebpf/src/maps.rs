@@ -14,10 +14,10 @@ use aya_ebpf::{
 };
 use joular_ebpf::{
     abi::{
-        AllocatingThread, AllocationKey, AllocationSlot, BufferState, CodeMapping, CommPattern, CompilerThread,
-        CounterSlot, CounterState, CpuState, DeviceBytes, IoKey, IoSlot, JvmAllocation, JvmCollections, JvmUnwind,
-        LOSS_COUNT, Loss, MAX_COMM_PATTERNS, MAX_COMPILER_THREADS, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES, MAX_ROWS,
-        MAX_STACK_FRAMES, ProcessUnwind, REMEMBERED_ROWS, RememberedRow, RingShare, SampleKey, SampleSlot,
+        AllocatingThread, AllocationKey, AllocationSlot, BufferState, CodeMapping, CommPattern, CompiledFrame,
+        CompilerThread, CounterSlot, CounterState, CpuState, DeviceBytes, IoKey, IoSlot, JvmAllocation, JvmCollections,
+        JvmUnwind, LOSS_COUNT, Loss, MAX_COMM_PATTERNS, MAX_COMPILER_THREADS, MAX_JVMS, MAX_MAPPINGS, MAX_PROCESSES,
+        MAX_ROWS, MAX_STACK_FRAMES, ProcessUnwind, REMEMBERED, Remembered, RingShare, SampleKey, SampleSlot,
         SampledObject, SamplingClock, StackHeader, TablesEpoch, ThreadSlot, UnwindRow,
     },
     walk::{BlockWords, Walk},
@@ -333,8 +333,13 @@ pub static JVMS: Array<JvmUnwind> = Array::with_max_entries(MAX_JVMS, 0);
 /// `abi::TablesEpoch`.
 #[map]
 pub static TABLES_EPOCH: Array<TablesEpoch> = Array::with_max_entries(1, 0);
+/// What each CPU remembers for each of its walks, by `abi::remembered_at`. All of it is one value, so that a walk looks
+/// for the value only.
 #[map]
-pub static REMEMBERED: PerCpuArray<RememberedRow> = PerCpuArray::with_max_entries(REMEMBERED_ROWS, 0);
+pub static REMEMBERED_ROWS: PerCpuArray<[Remembered<UnwindRow>; REMEMBERED]> = PerCpuArray::with_max_entries(1, 0);
+#[map]
+pub static REMEMBERED_FRAMES: PerCpuArray<[Remembered<CompiledFrame>; REMEMBERED]> =
+    PerCpuArray::with_max_entries(1, 0);
 /// Threads that compile, by tid.
 #[map]
 pub static COMPILER_THREADS: HashMap<u32, CompilerThread> = HashMap::with_max_entries(MAX_COMPILER_THREADS, 0);

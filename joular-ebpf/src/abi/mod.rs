@@ -52,9 +52,9 @@ pub use slice::{Fraction, Slice};
 pub use stack::{MAX_STACK_FRAMES, SampleKey, SampleKind, SampleSlot, StackHeader, StackId, stack_flags};
 pub use thread::{Place, ThreadKey, ThreadSlot, thread_flags};
 pub use walk::{
-    CodeMapping, CompilerThread, MAX_COMPILER_THREADS, MAX_COMPILER_THREADS_OF_JVM, MAX_JVMS, MAX_MAPPINGS,
-    MAX_PROCESSES, MAX_ROWS, MAX_USER_FRAMES, ProcessUnwind, REMEMBERED_ROWS, RememberedRow, TablesEpoch, UnwindRow,
-    place_of_row, rule, unwinder, walk_end,
+    CodeMapping, CompiledFrame, CompilerThread, MAX_COMPILER_THREADS, MAX_COMPILER_THREADS_OF_JVM, MAX_JVMS,
+    MAX_MAPPINGS, MAX_PROCESSES, MAX_ROWS, MAX_USER_FRAMES, ProcessUnwind, REMEMBERED, Remembered, TablesEpoch,
+    UnwindRow, remembered_at, rule, unwinder, walk_end,
 };
 pub use window::{BankTimes, Boundary, CpuState, SplitNs, split_slice};
 

@@ -75,28 +75,41 @@ pub struct CompilerThread {
     pub tgid: u32,
 }
 
-/// A row that was looked up, kept because the search for it takes longer than all else in a frame.
+/// How to get to the caller of a compiled method that called another, from one place in its code.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RememberedRow {
+pub struct CompiledFrame {
+    /// The number that the JVM gave this compilation of the method.
+    pub compile_id: u32,
+    /// Where that number stands, counted from [`super::JvmUnwind::code_low`]. Other code may be there by now.
+    pub id_at: u32,
+    /// Size of the frame, with the return address.
+    pub words: u32,
+    pub padding: u32,
+}
+
+/// What was looked up for an address, kept because the search takes longer than all else in a frame.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Remembered<T> {
     pub address: u64,
     /// [`ProcessUnwind::first_mapping`]: whose address.
     pub first_mapping: u32,
     /// As of which [`TablesEpoch`].
     pub epoch: u32,
-    pub row: UnwindRow,
+    pub what: T,
 }
 
 /// Counts changes of the tables; what was remembered before the last one is not used.
 pub type TablesEpoch = u32;
 
-/// Rows that a CPU remembers; a power of two.
-pub const REMEMBERED_ROWS: u32 = 512;
+/// Addresses of each kind that a CPU remembers; a power of two.
+pub const REMEMBERED: usize = 512;
 
 /// Where among them an address has its place.
 #[inline(always)]
-pub const fn place_of_row(address: u64) -> u32 {
-    (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55) as u32 & (REMEMBERED_ROWS - 1)
+pub const fn remembered_at(address: u64) -> usize {
+    (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55) as usize & (REMEMBERED - 1)
 }
 
 /// Ways to find the canonical frame address, which is what the stack pointer was
@@ -171,13 +184,14 @@ mod tests {
         assert_eq!(size_of::<ProcessUnwind>(), 4 * 4);
         assert_eq!(size_of::<CodeMapping>(), 3 * 8 + 2 * 4);
         assert_eq!(size_of::<UnwindRow>(), 8);
-        assert_eq!(size_of::<RememberedRow>(), 8 + 2 * 4 + 8);
+        assert_eq!(size_of::<Remembered<UnwindRow>>(), 8 + 2 * 4 + 8);
+        assert_eq!(size_of::<Remembered<CompiledFrame>>(), 8 + 2 * 4 + 4 * 4);
     }
 
     #[test]
     fn neighbouring_addresses_have_places_of_their_own() {
-        let mut taken = [0_u8; REMEMBERED_ROWS as usize];
-        (0..64).for_each(|n| taken[place_of_row(0x7f12_3456_0000 + n * 5) as usize] += 1);
+        let mut taken = [0_u8; REMEMBERED];
+        (0..64).for_each(|n| taken[remembered_at(0x7f12_3456_0000 + n * 5)] += 1);
         assert!(taken.iter().all(|count| *count <= 3));
         assert_eq!(size_of::<CompilerThread>(), 2 * 8);
     }

@@ -4,13 +4,17 @@
 //! A step is a global function, which the verifier checks once, by itself, instead of once for each
 //! turn of the loop. Therefore the walk under way is kept in a map.
 
-use aya_ebpf::helpers::{
-    bpf_probe_read_user,
-    generated::{bpf_probe_read_kernel as probe_read_kernel, bpf_probe_read_user as probe_read_user},
+use aya_ebpf::{
+    helpers::{
+        bpf_probe_read_user,
+        generated::{bpf_probe_read_kernel as probe_read_kernel, bpf_probe_read_user as probe_read_user},
+    },
+    maps::PerCpuArray,
 };
 use joular_ebpf::{
     abi::{
-        CodeMapping, JvmUnwind, Loss, ProcessUnwind, REMEMBERED_ROWS, RememberedRow, StackId, UnwindRow, place_of_row,
+        CodeMapping, CompiledFrame, JvmUnwind, Loss, ProcessUnwind, REMEMBERED, Remembered, StackId, UnwindRow,
+        remembered_at,
     },
     walk::{
         BlockWords, End, FrameWords, Memory, Step, Tables, Walk,
@@ -22,8 +26,8 @@ use joular_ebpf::{
 use super::{From, arch, hinted};
 use crate::{
     maps::{
-        CODE_MAPPINGS, COMPILER_THREADS, JVMS, PROCESSES, REMEMBERED, SECOND_WALK, TABLES_EPOCH, UNWIND_ROWS, WALK,
-        WALK_UNDER_WAY, count_loss,
+        CODE_MAPPINGS, COMPILER_THREADS, JVMS, PROCESSES, REMEMBERED_FRAMES, REMEMBERED_ROWS, SECOND_WALK,
+        TABLES_EPOCH, UNWIND_ROWS, WALK, WALK_UNDER_WAY, count_loss,
     },
     task::Task,
 };
@@ -185,10 +189,26 @@ pub fn walk_under_way() -> u32 {
     if SECOND_WALK.load() == 0 { 0 } else { WALK_UNDER_WAY.get(0).map_or(0, |index| *index) }
 }
 
-/// Where this CPU remembers the row of an address: each of its walks has places of its own.
+/// What each CPU remembers, for each of its walks.
+type Memories<T> = PerCpuArray<[Remembered<T>; REMEMBERED]>;
+
+/// What the walk under way remembers of an address.
 #[inline(always)]
-fn place(address: u64) -> u32 {
-    walk_under_way() * REMEMBERED_ROWS + place_of_row(address)
+fn recall<T: Copy>(memories: &Memories<T>, process: &ProcessUnwind, address: u64) -> Option<T> {
+    let known = memories.get(walk_under_way())?.get(remembered_at(address))?;
+    let is_it = known.address == address
+        && known.first_mapping == process.first_mapping
+        && known.epoch == *TABLES_EPOCH.get(0)?;
+    is_it.then_some(known.what)
+}
+
+#[inline(always)]
+fn remember<T: Copy>(memories: &Memories<T>, process: &ProcessUnwind, address: u64, what: T) {
+    let (Some(memory), Some(epoch)) = (memories.get_ptr_mut(walk_under_way()), TABLES_EPOCH.get(0)) else { return };
+    // SAFETY: this CPU's own, used by one program run at a time.
+    if let Some(place) = unsafe { &mut *memory }.get_mut(remembered_at(address)) {
+        *place = Remembered { address, first_mapping: process.first_mapping, epoch: *epoch, what };
+    }
 }
 
 /// The memory of the process that runs on this CPU.
@@ -269,21 +289,22 @@ impl Tables for Maps {
 
     #[inline(always)]
     fn remembered(&self, process: &ProcessUnwind, address: u64) -> Option<UnwindRow> {
-        let known = REMEMBERED.get(place(address))?;
-        let is_it = known.address == address
-            && known.first_mapping == process.first_mapping
-            && known.epoch == *TABLES_EPOCH.get(0)?;
-        is_it.then_some(known.row)
+        recall(&REMEMBERED_ROWS, process, address)
     }
 
     #[inline(always)]
     fn remember(&self, process: &ProcessUnwind, address: u64, row: UnwindRow) {
-        let (Some(place), Some(epoch)) = (REMEMBERED.get_ptr_mut(place(address)), TABLES_EPOCH.get(0)) else {
-            return;
-        };
-        let first_mapping = process.first_mapping;
-        // SAFETY: this CPU's own, used by one program run at a time.
-        unsafe { *place = RememberedRow { address, first_mapping, epoch: *epoch, row } };
+        remember(&REMEMBERED_ROWS, process, address, row);
+    }
+
+    #[inline(always)]
+    fn remembered_frame(&self, process: &ProcessUnwind, pc: u64) -> Option<CompiledFrame> {
+        recall(&REMEMBERED_FRAMES, process, pc)
+    }
+
+    #[inline(always)]
+    fn remember_frame(&self, process: &ProcessUnwind, pc: u64, frame: CompiledFrame) {
+        remember(&REMEMBERED_FRAMES, process, pc, frame);
     }
 
     #[inline(always)]

@@ -11,7 +11,7 @@ use super::{
     continuation::is_entered,
     hotspot::{Blob, blob_word},
 };
-use crate::abi::{FrameWord, JvmUnwind};
+use crate::abi::{CompiledFrame, FrameWord, JvmUnwind};
 
 /// Larger frames are not compiled: a thread's stack is not larger by default.
 const MAX_FRAME_WORDS: u64 = 1 << 17;
@@ -61,27 +61,44 @@ fn note_wrapper(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, wal
 /// One frame of a method that called another, which is most of them: nothing about it needs to be
 /// searched.
 #[inline(always)]
-pub fn step_in_the_middle(memory: &impl Memory, jvm: &JvmUnwind, walk: &mut Walk) -> Step {
-    let blob = Blob::of(jvm, walk);
-    let compile_id = blob.word(jvm.blob.compile_id) as u32;
-    let words = frame_words(&blob, jvm);
-    let end = walk.registers.sp.wrapping_add(words * 8);
+pub fn step_in_the_middle(memory: &impl Memory, jvm: &JvmUnwind, walk: &mut Walk, frame: CompiledFrame) -> Step {
+    let end = walk.registers.sp.wrapping_add(u64::from(frame.words) * 8);
     let place = walk.registers.pc.wrapping_sub(jvm.code_low) as u32;
-    walk.push(FrameWord::compiled_call(compile_id, place))?;
+    walk.push(FrameWord::compiled_call(frame.compile_id, place))?;
     let slot = end.wrapping_sub(16);
     let [fp, pc] = memory.pair(slot)?;
     walk.return_to(pc, end, walk.in_frame(slot, fp))
 }
 
-/// Whether [`step_in_the_middle`] will do.
+/// Whether the frame called another method, so that [`step_in_the_middle`] will do if its code is that of a method.
 #[inline(always)]
-pub fn is_in_the_middle(jvm: &JvmUnwind, walk: &Walk) -> bool {
+pub fn is_in_the_middle(walk: &Walk) -> bool {
+    walk.header.len >= 2 && !walk.is_exact() && !walk.has_called_no_method(1)
+}
+
+/// The frame of the method whose block was read; `None` if its size is not known, or it has been deoptimised.
+#[inline(always)]
+pub fn frame(jvm: &JvmUnwind, walk: &Walk) -> Option<CompiledFrame> {
     let blob = Blob::of(jvm, walk);
-    walk.header.len >= 2
-        && !walk.is_exact()
-        && !walk.has_called_no_method(1)
-        && has_frame_size(&blob, jvm)
-        && !blob.is_deoptimised(jvm, walk.registers.pc)
+    if !has_frame_size(&blob, jvm) || blob.is_deoptimised(jvm, walk.registers.pc) {
+        return None;
+    }
+    let id_at = walk.block.blob.wrapping_add(u64::from(jvm.blob.compile_id.offset)).wrapping_sub(jvm.code_low);
+    Some(CompiledFrame {
+        compile_id: blob.word(jvm.blob.compile_id) as u32,
+        id_at: id_at as u32,
+        words: frame_words(&blob, jvm) as u32,
+        padding: 0,
+    })
+}
+
+/// What was remembered of the program counter, if the code there is still the same. One word says so, where all of the
+/// block is some cache lines that nobody else reads.
+#[inline(always)]
+pub fn remembered(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk) -> Option<CompiledFrame> {
+    let frame = tables.remembered_frame(&walk.process, walk.registers.pc)?;
+    let word = memory.word(jvm.code_low.wrapping_add(u64::from(frame.id_at))).ok()?;
+    (word as u32 == frame.compile_id).then_some(frame)
 }
 
 /// The program counter; of a deoptimised method the one that was replaced.

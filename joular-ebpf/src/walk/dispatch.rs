@@ -11,7 +11,7 @@ use super::{
     hotspot::{self, Kind},
     interpreted, is_in_code_cache, native, stub,
 };
-use crate::abi::{MAX_USER_FRAMES, walk_end};
+use crate::abi::{CompiledFrame, JvmUnwind, MAX_USER_FRAMES, walk_end};
 
 /// What a step returns if there is another frame; the other values are those of
 /// `walk_end`.
@@ -151,20 +151,41 @@ pub fn frames(walker: &mut (impl Walker + ?Sized)) -> u32 {
         if !is_in_code_cache(jvm, walk.registers.pc) {
             return OF_NATIVE;
         }
-        let step = match hotspot::kind(memory, jvm, walk) {
-            Ok(Kind::Compiled(compiled::Kind::Method)) if compiled::is_in_the_middle(jvm, walk) => {
-                compiled::step_in_the_middle(memory, jvm, walk)
-            }
-            Ok(Kind::Compiled(kind)) => return OF_COMPILED | kind as u32,
-            Ok(Kind::Interpreted) => return OF_INTERPRETER,
-            Ok(Kind::Stub(kind)) => return OF_STUB | kind as u32,
-            Err(end) => Err(end),
+        let frame = match compiled_caller(memory, tables, jvm, walk) {
+            Ok(frame) => frame,
+            Err(code) => return code,
         };
-        if let Err(End(end)) = step {
+        if let Err(End(end)) = compiled::step_in_the_middle(memory, jvm, walk, frame) {
             return u32::from(end);
         }
     }
     GO_ON
+}
+
+/// The frame of a method that called another; of any other kind, what [`frames`] answers.
+#[inline(always)]
+fn compiled_caller(
+    memory: &impl Memory,
+    tables: &impl Tables,
+    jvm: &JvmUnwind,
+    walk: &mut Walk,
+) -> Result<CompiledFrame, u32> {
+    let is_in_the_middle = compiled::is_in_the_middle(walk);
+    if is_in_the_middle && let Some(frame) = compiled::remembered(memory, tables, jvm, walk) {
+        return Ok(frame);
+    }
+    match hotspot::kind(memory, jvm, walk) {
+        Ok(Kind::Compiled(kind)) => {
+            let is_caller = is_in_the_middle && kind == compiled::Kind::Method;
+            let frame = if is_caller { compiled::frame(jvm, walk) } else { None };
+            let frame = frame.ok_or(OF_COMPILED | kind as u32)?;
+            tables.remember_frame(&walk.process, walk.registers.pc, frame);
+            Ok(frame)
+        }
+        Ok(Kind::Interpreted) => Err(OF_INTERPRETER),
+        Ok(Kind::Stub(kind)) => Err(OF_STUB | kind as u32),
+        Err(End(end)) => Err(u32::from(end)),
+    }
 }
 
 /// One frame of code that has rows: native code, and stubs of a JVM. [`NO_ROW`] if a stub has none.

@@ -36,8 +36,8 @@ use chunk::Chunk;
 use identity::{MethodIdentity, mixed_generation};
 
 use crate::abi::{
-    CodeMapping, CompilerThread, FrameWord, JvmUnwind, MAX_BLOB_BYTES, MAX_USER_FRAMES, ProcessUnwind, RecordKind,
-    StackHeader, StackId, UnwindRow, stack_flags, unwinder, walk_end,
+    CodeMapping, CompiledFrame, CompilerThread, FrameWord, JvmUnwind, MAX_BLOB_BYTES, MAX_USER_FRAMES, ProcessUnwind,
+    RecordKind, StackHeader, StackId, UnwindRow, stack_flags, unwinder, walk_end,
 };
 
 /// First address that no user code has, with five levels of page tables.
@@ -87,6 +87,13 @@ pub trait Tables {
     }
     #[inline(always)]
     fn remember(&self, _: &ProcessUnwind, _: u64, _: UnwindRow) {}
+    /// The same for a place in compiled code that calls another method. What stands there may have changed meanwhile.
+    #[inline(always)]
+    fn remembered_frame(&self, _: &ProcessUnwind, _: u64) -> Option<CompiledFrame> {
+        None
+    }
+    #[inline(always)]
+    fn remember_frame(&self, _: &ProcessUnwind, _: u64, _: CompiledFrame) {}
     /// Notes that virtual threads are entered by code that goes on there ([`JvmUnwind::enter_special`]).
     #[inline(always)]
     fn enters(&self, _: &ProcessUnwind, _: u64) {}

@@ -9,7 +9,7 @@ use aya::{
 };
 use aya_log::EbpfLogger;
 use joular_data::model::{counter::Counter, units::Pid};
-use joular_ebpf::abi::{MAX_JVMS, Place, REMEMBERED_ROWS};
+use joular_ebpf::abi::{MAX_JVMS, Place};
 
 use super::{
     allocations,
@@ -179,8 +179,8 @@ impl Programs {
             loader.map_max_entries("SAMPLING", cpus::possible(&options.cpu_root));
         }
         if second_walk != 0 {
-            loader.map_max_entries("WALK", 2).map_max_entries("REMEMBERED", 2 * REMEMBERED_ROWS);
-            loader.map_max_entries("HINTED", 2);
+            loader.map_max_entries("WALK", 2).map_max_entries("HINTED", 2);
+            loader.map_max_entries("REMEMBERED_ROWS", 2).map_max_entries("REMEMBERED_FRAMES", 2);
             loader.map_max_entries("CALLERS_WALKED", cpus::possible(&options.cpu_root));
         }
         if options.allocations {

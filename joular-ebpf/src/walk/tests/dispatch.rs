@@ -125,3 +125,22 @@ fn what_is_not_there_ends_the_walk() {
     }
     assert_ne!(u32::from(walk_end::NO_MAPPING), GO_ON);
 }
+
+/// What was remembered of a place in code is not used for other code that the JVM has put there.
+#[test]
+fn other_code_at_a_remembered_place_has_its_own_frame() {
+    let mut process = process();
+    for code in [CALLER, Code { compile_id: CALLER.compile_id + 1, frame_words: CALLER.frame_words + 2, ..CALLER }] {
+        blob(&mut process, code, false);
+        let frame = 8 * code.frame_words;
+        process.words(STACK, &[0; 32]);
+        for (number, returns_to) in [(1, RETURN), (2, RETURN), (3, IN_LIBJVM)] {
+            process.words(STACK + number * frame - 8, &[returns_to]);
+        }
+        // The third frame is the one in the middle, which is remembered.
+        let frames = vec![code.at(BODY), code.call(BODY), code.call(BODY), native(IN_LIBJVM)];
+        for _ in 0..2 {
+            assert_eq!(process.walk_again(leaf(code.begin() + BODY)), (frames.clone(), walk_end::ROOT));
+        }
+    }
+}

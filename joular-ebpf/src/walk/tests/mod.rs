@@ -11,13 +11,20 @@ mod interpreted;
 mod native;
 mod random;
 
-use std::{boxed::Box, cell::Cell, collections::HashMap, vec::Vec};
+use std::{
+    boxed::Box,
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    vec::Vec,
+};
 
 use super::{
     BlockWords, End, FrameWords, Memory, Registers, Step, Tables, Walk,
     dispatch::{HostWalker, Parts, to_the_end},
 };
-use crate::abi::{CodeMapping, FrameRef, FrameWord, JvmUnwind, MAX_USER_FRAMES, ProcessUnwind, UnwindRow, walk_end};
+use crate::abi::{
+    CodeMapping, CompiledFrame, FrameRef, FrameWord, JvmUnwind, MAX_USER_FRAMES, ProcessUnwind, UnwindRow, walk_end,
+};
 
 pub(super) const STACK: u64 = 0x7fff_0000_0000;
 
@@ -30,6 +37,8 @@ pub(super) struct MadeUpProcess {
     pub(super) jvm: Option<JvmUnwind>,
     /// What a walk has noted.
     pub(super) enters: Cell<u64>,
+    /// What walks remember of places in compiled code.
+    remembered: RefCell<HashMap<u64, CompiledFrame>>,
 }
 
 impl MadeUpProcess {
@@ -47,8 +56,16 @@ impl MadeUpProcess {
         self
     }
 
-    /// The frames of a walk from these registers on, and its end.
+    /// The frames of a walk from these registers on, and its end. They are the same if the process was walked before.
     pub(super) fn walk(&self, registers: Registers) -> (Vec<FrameRef>, u8) {
+        self.remembered.borrow_mut().clear();
+        let walked = self.walk_again(registers);
+        assert_eq!(self.walk_again(registers), walked);
+        walked
+    }
+
+    /// With what earlier walks remember.
+    pub(super) fn walk_again(&self, registers: Registers) -> (Vec<FrameRef>, u8) {
         let mut walk = Box::new(Walk::EMPTY);
         let mapping_count = self.mappings.len() as u32;
         walk.begin(registers, ProcessUnwind { mapping_count, ..ProcessUnwind::default() });
@@ -112,6 +129,14 @@ impl Tables for MadeUpProcess {
 
     fn enters(&self, _: &ProcessUnwind, pc: u64) {
         self.enters.set(pc);
+    }
+
+    fn remembered_frame(&self, _: &ProcessUnwind, pc: u64) -> Option<CompiledFrame> {
+        self.remembered.borrow().get(&pc).copied()
+    }
+
+    fn remember_frame(&self, _: &ProcessUnwind, pc: u64, frame: CompiledFrame) {
+        self.remembered.borrow_mut().insert(pc, frame);
     }
 }
 
