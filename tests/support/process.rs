@@ -2,6 +2,7 @@
 //! killed when its handle is dropped.
 
 use std::{
+    fs,
     io::{BufRead, BufReader, Read, Write as _},
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
@@ -198,6 +199,13 @@ impl Running {
         let _gone = self.child.kill();
         let _reaped = self.child.wait();
     }
+}
+
+/// A number of KiB in `/proc/PID/status`, such as `VmHWM:`. One that has ended has none.
+pub fn status_kib(pid: u32, name: &str) -> Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).with_context(|| format!("no {name}"))?;
+    Ok(line.trim().trim_end_matches(" kB").parse()?)
 }
 
 impl Drop for Running {

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use joular_tests::{
-    process::Finished,
+    process::{Finished, status_kib},
     profiler::{Output, Run},
     schedstat,
 };
@@ -57,7 +57,7 @@ impl Target {
             let mut peak = 0;
             // A process that ended has no more memory to show.
             move || {
-                Ok(peak_memory_kib(pid).map_or(Some(peak), |now| {
+                Ok(status_kib(pid, "VmHWM:").ok().map_or(Some(peak), |now| {
                     peak = now;
                     None
                 }))
@@ -110,12 +110,6 @@ impl Drop for Target {
 /// Removes a file of whatever kind, if it is there.
 fn remove(path: &Path) {
     let _missing = fs::remove_file(path);
-}
-
-fn peak_memory_kib(pid: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().trim_end_matches(" kB").parse().ok()
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Tests a JVM whose classes come and go, so that their code and metadata are overwritten by
 //! others: no name may be wrong, and the profiler may not grow or slow down.
 
-use std::{collections::BTreeMap, fs, thread, time::Duration};
+use std::{collections::BTreeMap, thread, time::Duration};
 
 use anyhow::{Context as _, Result};
 use joular_tests::{
     java::{Collector, Jdk},
     known::{self, CallLines, Report, Root},
+    process,
     profiler::{Output, Run},
     schedstat,
 };
@@ -47,16 +48,10 @@ fn on_cpu_ns(before: &BTreeMap<u32, u64>, pid: u32) -> Result<u64> {
 fn held_kib(pid: u32) -> Result<u64> {
     let mut least = u64::MAX;
     for _ in 0..LOOKS {
-        least = least.min(status_kib(pid, "VmRSS:")?);
+        least = least.min(process::status_kib(pid, "VmRSS:")?);
         thread::sleep(LOOK_EVERY);
     }
     Ok(least)
-}
-
-fn status_kib(pid: u32, name: &str) -> Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).with_context(|| format!("no {name}"))?;
-    Ok(line.trim().trim_end_matches(" kB").parse()?)
 }
 
 #[test]
@@ -71,7 +66,7 @@ fn two_minutes_of_class_loading_leaves_no_wrong_name_and_no_growing_cost() -> Re
     let profiler = run.output(output.dir()).start()?;
     let measure = |length| Use::measure(profiler.pid(), jvm.pid(), length);
     let (warm, halves) = (measure(WARM_UP)?, [measure(HALF)?, measure(HALF)?]);
-    let peak = status_kib(profiler.pid(), "VmHWM:")?;
+    let peak = process::status_kib(profiler.pid(), "VmHWM:")?;
     profiler.stop()?;
 
     let stacks = known::stacks(&output.data, jvm.pid())?;

@@ -19,6 +19,7 @@ mod kernels;
 mod leaf_descriptors;
 mod leaf_truth;
 mod light_jvms;
+mod many_classes;
 mod many_containers;
 mod numa;
 mod pods;

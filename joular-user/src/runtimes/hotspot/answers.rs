@@ -82,16 +82,8 @@ impl Answers {
     /// Ends a window. Stubs and adapters are forgotten: they have no id that would show that they
     /// are others now.
     pub fn end_window(&mut self) {
-        self.retain(|frame| !matches!(frame, FrameRef::Blob { .. }));
+        self.0.retain(|word| !matches!(word.decode(), FrameRef::Blob { .. }));
         self.0.end_window();
-    }
-
-    pub fn forget_interpreted(&mut self) {
-        self.retain(|frame| !matches!(frame, FrameRef::Interpreted { .. } | FrameRef::Compiling { .. }));
-    }
-
-    fn retain(&mut self, keep: impl Fn(FrameRef) -> bool) {
-        self.0.retain(|word| keep(word.decode()));
     }
 }
 
@@ -107,7 +99,5 @@ mod tests {
         words.iter().for_each(|&word| answers.put(word, Vec::new()));
         answers.end_window();
         assert_eq!(kept(&mut answers), [false, true, true]);
-        answers.forget_interpreted();
-        assert_eq!(kept(&mut answers), [false, false, true]);
     }
 }

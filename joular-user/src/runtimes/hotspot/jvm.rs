@@ -361,14 +361,13 @@ impl Jvm {
         (&self.build, &*self.memory, self.bias)
     }
 
-    /// Returns whether numbers of methods were dropped, so that all stacks must be sent again.
+    /// Returns whether methods were forgotten, so that all stacks must be sent again.
     pub fn end_window(&mut self) -> bool {
         self.answers.end_window();
         self.leaves.end_window();
-        let was_full = self.pinned.bound();
+        let was_full = self.pinned.end_window();
         if was_full {
             self.methods.clear();
-            self.answers.forget_interpreted();
         }
         was_full
     }

@@ -18,64 +18,95 @@ use super::method::Method;
 
 use crate::bounds::Bound;
 
-/// Limit of methods held: with their names and lines some megabytes.
-const MAX_METHODS: usize = 1 << 14;
+/// New methods of a window that are certainly held: with their names and lines some megabytes.
+const NEW_METHODS: usize = 1 << 13;
+/// Limit of each half. A window begins with fewer than [`NEW_METHODS`] in the young one.
+const MAX_METHODS: usize = 2 * NEW_METHODS;
 
 pub static METHODS: Bound = Bound::new(
     "interpreted_methods_not_held",
-    MAX_METHODS as u64,
-    "interpreted methods of a JVM in a window",
+    NEW_METHODS as u64,
+    "interpreted methods of a JVM that are new in a window",
     "frames of the rest are `[evicted]`",
 );
 
 /// Methods whose names were read while they certainly existed.
+///
+/// There are two halves. When the young half is full, it becomes the old one, and methods that were in the old one are
+/// forgotten. All stacks are sent again then, and the methods of those that come move to the young half with
+/// the numbers that they have. So a method whose stacks are still seen is never forgotten.
 #[derive(Debug, Default)]
 pub struct Pinned {
-    /// Numbers by address and identity. Several may be held for one address.
-    numbers: HashMap<(u64, MethodIdentity), u64>,
-    /// What was last at an address.
+    young: Half,
+    old: Half,
+    /// What was last at an address, since the young half was empty.
     latest: HashMap<u64, (MethodIdentity, u64)>,
-    methods: HashMap<u64, Arc<Method>>,
     last: u64,
+}
+
+#[derive(Debug, Default)]
+struct Half {
+    /// By address and identity. Several may be held for one address.
+    numbers: HashMap<(u64, MethodIdentity), u64>,
+    methods: HashMap<u64, Arc<Method>>,
+}
+
+impl Half {
+    fn put(&mut self, key: (u64, MethodIdentity), number: u64, method: Arc<Method>) {
+        self.numbers.insert(key, number);
+        self.methods.insert(number, method);
+    }
+
+    fn take(&mut self, key: (u64, MethodIdentity)) -> Option<(u64, Arc<Method>)> {
+        let number = self.numbers.remove(&key)?;
+        Some((number, self.methods.remove(&number)?))
+    }
 }
 
 impl Pinned {
     /// The number of the method at an address; `read` says which method it is. None when the limit
-    /// is reached, until [`Self::bound`].
+    /// is reached, until [`Self::end_window`].
     pub fn number(
         &mut self,
         address: u64,
         identity: MethodIdentity,
         read: impl FnOnce() -> Option<Arc<Method>>,
     ) -> Option<u64> {
-        if let Some(&known) = self.numbers.get(&(address, identity)) {
+        let key = (address, identity);
+        if let Some(&known) = self.young.numbers.get(&key) {
             self.latest.insert(address, (identity, known));
             return Some(known);
         }
-        if self.methods.len() >= MAX_METHODS {
-            METHODS.cut(1);
-            return None;
+        if self.young.methods.len() >= MAX_METHODS {
+            // What the old half has is known for this window all the same.
+            let known = self.old.numbers.get(&key).copied();
+            METHODS.cut(u64::from(known.is_none()));
+            return known;
         }
-        let method = read()?;
-        self.last += 1;
-        self.numbers.insert((address, identity), self.last);
-        self.latest.insert(address, (identity, self.last));
-        self.methods.insert(self.last, method);
-        Some(self.last)
+        let (number, method) = match self.old.take(key) {
+            Some(known) => known,
+            None => {
+                let method = read()?;
+                self.last += 1;
+                (self.last, method)
+            }
+        };
+        self.young.put(key, number, method);
+        self.latest.insert(address, (identity, number));
+        Some(number)
     }
 
     pub fn method(&self, number: u64) -> Option<&Arc<Method>> {
-        self.methods.get(&number)
+        self.young.methods.get(&number).or_else(|| self.old.methods.get(&number))
     }
 
-    /// Drops all methods if there are too many, and returns whether it did. Numbers are never
-    /// reused, so words with dropped numbers have no name from then on.
-    pub fn bound(&mut self) -> bool {
-        let is_full = self.methods.len() >= MAX_METHODS;
+    /// Forgets methods that have not been seen for long if there are too many, and returns whether it did: then all stacks
+    /// must be sent again. Numbers are never reused, so words with numbers of forgotten methods have no name.
+    pub fn end_window(&mut self) -> bool {
+        let is_full = self.young.methods.len() >= NEW_METHODS;
         if is_full {
-            self.numbers.clear();
+            self.old = std::mem::take(&mut self.young);
             self.latest.clear();
-            self.methods.clear();
         }
         is_full
     }
@@ -177,11 +208,32 @@ mod tests {
         for address in 0..MAX_METHODS as u64 {
             held(&mut pinned, address * 8);
         }
-        assert_eq!(pinned.methods.len(), MAX_METHODS);
+        assert_eq!(pinned.young.methods.len(), MAX_METHODS);
         assert_eq!((held(&mut pinned, 8), held(&mut pinned, 1)), (Some(1), None), "it is full");
-        assert!(pinned.method(1).is_some() && pinned.bound() && !pinned.bound());
-        assert!(pinned.method(1).is_none());
+        assert!(pinned.end_window() && !pinned.end_window());
         assert!(held(&mut pinned, 1) > Some(MAX_METHODS as u64));
+        for address in 0..MAX_METHODS as u64 {
+            held(&mut pinned, (1 << 32) + address * 8);
+        }
+        assert_eq!((held(&mut pinned, 8), held(&mut pinned, 2)), (Some(1), None), "it is full, with an old half");
+    }
+
+    /// A JVM that makes new classes all the time, as much as fits into a window.
+    #[test]
+    fn methods_that_are_seen_keep_their_numbers_however_many_are_new() {
+        let mut pinned = Pinned::default();
+        let seen = held(&mut pinned, 8);
+        let mut of_last_window = Vec::new();
+        for window in 1..20_u64 {
+            let new = (0..NEW_METHODS as u64).map(|method| held(&mut pinned, (window << 32) + 8 * method));
+            let new: Vec<u64> = new.map(|number| number.expect("there is room")).collect();
+            assert_eq!(held(&mut pinned, 8), seen);
+            assert!(pinned.end_window(), "as many as a half has");
+            // Stacks that arrived shortly before are named shortly after.
+            let has_name = |number: &u64| pinned.method(*number).is_some();
+            assert!(new.iter().all(has_name) && !of_last_window.iter().any(has_name));
+            of_last_window = new;
+        }
     }
 
     #[test]

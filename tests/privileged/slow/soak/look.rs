@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use joular_tests::{bpf_objects, schedstat};
+use joular_tests::{bpf_objects, process::status_kib, schedstat};
 
 /// What a process held at a moment.
 pub struct Look {
@@ -36,8 +36,8 @@ impl Look {
         }
         Ok(Self {
             at,
-            resident_kib: status(pid, "VmRSS:")?,
-            own_kib: status(pid, "RssAnon:")? + status(pid, "RssShmem:")?,
+            resident_kib: status_kib(pid, "VmRSS:")?,
+            own_kib: status_kib(pid, "RssAnon:")? + status_kib(pid, "RssShmem:")?,
             threads: threads(pid)?,
             cpu: Duration::from_nanos(schedstat::process(pid)?),
             descriptors,
@@ -91,12 +91,6 @@ fn threads(pid: u32) -> Result<u64> {
         count += u64::from(name.trim_end() != "probe-closer");
     }
     Ok(count)
-}
-
-fn status(pid: u32, name: &str) -> Result<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name)).with_context(|| format!("no {name}"))?;
-    Ok(line.trim().trim_end_matches(" kB").parse()?)
 }
 
 /// Each descriptor's link below `/proc`, and what it says.
