@@ -17,7 +17,7 @@ const LENGTH: Duration = Duration::from_secs(60);
 const WHOLE: f64 = 0.995;
 /// So many are as many different methods, but for what chance sees twice.
 const ENOUGH_METHODS: f64 = 20_000.0;
-/// What is known of a stack is kept for 300 windows, and there are a thousand new stacks a second.
+/// A thousand new stacks a second are kept for some windows, and wait to be written for a minute.
 const PEAK_KIB: u64 = 256 * 1024;
 
 #[test]

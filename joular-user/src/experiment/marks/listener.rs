@@ -14,7 +14,7 @@ use std::{
     },
     path::{Path, PathBuf},
     thread::{self, JoinHandle},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use joular_data::{
@@ -34,6 +34,7 @@ use tempfile::TempDir;
 use super::{
     feed::Feed,
     said::{MAX_LINE_BYTES, Said},
+    turns::{Period, in_turns},
 };
 use crate::clock::{Clocks, monotonic_now};
 
@@ -41,9 +42,6 @@ use crate::clock::{Clocks, monotonic_now};
 pub const SOCKET_VARIABLE: &str = "JOULAR_MARKS";
 pub const PIPE_VARIABLE: &str = "JOULAR_MARKS_PIPE";
 
-/// Marks that are heard in a period. Who says more waits.
-const MOST: u32 = 1000;
-const PERIOD: Duration = Duration::from_millis(100);
 /// A mark does not come later than this. What seems to is of a clock that was set.
 const LONGEST_WAY_NS: u64 = 60_000_000_000;
 
@@ -162,6 +160,7 @@ struct Lines {
 
 impl Ears {
     fn listen(&mut self, stopped: &PipeReader) {
+        let mut period = Period::new(Instant::now());
         loop {
             let mut all = [
                 PollFd::new(&self.datagrams.socket, PollFlags::IN),
@@ -173,28 +172,15 @@ impl Ears {
                 return;
             }
             let is_last = !all[2].revents().is_empty();
-            let begun = Instant::now();
             let heard = in_turns(|| self.datagrams.hear(), || self.lines.hear());
             if is_last {
                 return;
             }
-            if heard >= MOST {
-                thread::sleep(PERIOD.saturating_sub(begun.elapsed()));
+            if let Some(rest) = period.rest(heard, Instant::now()) {
+                thread::sleep(rest);
             }
         }
     }
-}
-
-/// Hears what is there, by turns, so that neither way keeps the other one waiting. Returns how much it was.
-fn in_turns(mut one: impl FnMut() -> bool, mut other: impl FnMut() -> bool) -> u32 {
-    let mut heard = 0;
-    while heard < MOST {
-        match u32::from(one()) + u32::from(other()) {
-            0 => break,
-            more => heard += more,
-        }
-    }
-    heard
 }
 
 impl Datagrams {
@@ -357,27 +343,6 @@ mod tests {
         assert_eq!(names, ["a", "a", "b"]);
         let notice = notice.unwrap();
         assert!(notice.starts_with("4 lines") && notice.contains("'\\x1b[2J'"), "{notice}");
-    }
-
-    #[test]
-    fn a_flood_one_way_does_not_keep_the_other_way_waiting() {
-        for (one, other, expected) in [
-            (0, 0, (0, 0)),
-            (3, 5, (3, 5)),
-            // Of a flood as much is taken as leaves the other way its turns.
-            (u32::MAX, 7, (MOST - 7, 7)),
-            (7, u32::MAX, (7, MOST - 7)),
-            (u32::MAX, u32::MAX, (MOST / 2, MOST / 2)),
-        ] {
-            let (mut of_one, mut of_other) = (0, 0);
-            let take = |taken: &mut u32, there: u32| {
-                let is_there = *taken < there;
-                *taken += u32::from(is_there);
-                is_there
-            };
-            let heard = in_turns(|| take(&mut of_one, one), || take(&mut of_other, other));
-            assert_eq!((of_one, of_other, heard), (expected.0, expected.1, expected.0 + expected.1), "{one} {other}");
-        }
     }
 
     #[test]

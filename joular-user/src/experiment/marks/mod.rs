@@ -10,6 +10,7 @@ pub mod listener;
 pub mod output;
 pub mod rules;
 mod said;
+mod turns;
 
 pub use self::{
     feed::{Arriving, Feed},
