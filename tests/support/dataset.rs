@@ -36,6 +36,17 @@ impl DataSet {
         value.and_then(Value::as_f64).with_context(|| format!("{sql}: expected a number, got {rows:?}"))
     }
 
+    /// How many samples of Java code there are, and which part of them have whole stacks with all names.
+    pub fn java_stacks(&self) -> Result<(f64, f64)> {
+        let sums = self.rows(
+            "SELECT sum(samples)::DOUBLE AS samples,
+               coalesce(sum(samples) FILTER (is_complete AND unnamed IS NULL), 0)::DOUBLE / sum(samples) AS whole
+             FROM quality WHERE category = 'java'",
+        )?;
+        let row = sums.first().context("sums")?;
+        Ok((float(row, "samples")?, float(row, "whole")?))
+    }
+
     /// Fails, with the rows, unless the statement finds nothing.
     pub fn expect_none(&self, what: &str, sql: &str) -> Result<()> {
         let rows = self.rows(sql)?;

@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use joular_tests::{
     chance::repeat_once,
     java::{Jvm, Workload},
@@ -32,16 +32,10 @@ fn expect_whole_stacks(jvm: &Jvm, what: &str, seconds: u32) -> Result<()> {
     let run = Run::modelled().pid(jvm.pid()).with("--duration", format!("{seconds}s")).with("--frequency", "999");
     let finished = run.output(output.dir()).finish(LIMIT + END)?;
     ensure!(finished.code() == Some(0), "{finished:?}");
-    let quality = output.data.rows(
-        "SELECT sum(samples)::DOUBLE AS samples,
-           coalesce(sum(samples) FILTER (is_complete AND unnamed IS NULL), 0)::DOUBLE / sum(samples) AS whole
-         FROM quality WHERE category = 'java'",
-    )?;
-    let row = quality.first().context("sums")?;
-    let number = |name: &str| row[name].as_f64().with_context(|| format!("no {name}: {row:?}"));
-    let text = format!("{what}: {} of {}", number("whole")?, number("samples")?);
+    let (samples, whole) = output.data.java_stacks()?;
+    let text = format!("{what}: {whole} of {samples}");
     notes::figure(&text);
-    ensure!(number("samples")? > ENOUGH_SAMPLES && number("whole")? >= WHOLE, "{text}: {finished:?}");
+    ensure!(samples > ENOUGH_SAMPLES && whole >= WHOLE, "{text}: {finished:?}");
     ensure!(!format!("{finished:?}").contains("not_kept"), "nothing of it is left out: {finished:?}");
     Ok(())
 }

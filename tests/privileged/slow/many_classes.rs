@@ -3,9 +3,8 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use joular_tests::{
-    dataset::float,
     java::Workload,
     notes, process,
     profiler::{Output, Run},
@@ -30,18 +29,13 @@ fn a_hundred_thousand_classes_keep_their_names_in_bounded_memory() -> Result<()>
     let peak = process::status_kib(profiler.pid(), "VmHWM:")?;
     let finished = profiler.stop()?;
     ensure!(finished.code() == Some(0), "{finished:?}");
-    let quality = output.data.rows(
-        "SELECT sum(samples)::DOUBLE AS samples,
-           coalesce(sum(samples) FILTER (is_complete AND unnamed IS NULL), 0)::DOUBLE / sum(samples) AS whole
-         FROM quality WHERE category = 'java'",
-    )?;
-    let row = quality.first().context("sums")?;
+    let (samples, whole) = output.data.java_stacks()?;
     let methods = output
         .data
         .number("SELECT count(DISTINCT method)::DOUBLE FROM methods WHERE method LIKE 'Generated______.run'")?;
-    let text = format!("{row}, {methods} methods, at most {peak} KiB");
+    let text = format!("{whole} of {samples}, {methods} methods, at most {peak} KiB");
     notes::figure(&text);
-    ensure!(float(row, "whole")? >= WHOLE, "{text}: {finished:?}");
+    ensure!(whole >= WHOLE, "{text}: {finished:?}");
     ensure!(methods >= ENOUGH_METHODS, "{text}");
     ensure!(peak <= PEAK_KIB, "{text}");
     Ok(())
