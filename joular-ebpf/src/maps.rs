@@ -333,8 +333,8 @@ pub static JVMS: Array<JvmUnwind> = Array::with_max_entries(MAX_JVMS, 0);
 /// `abi::TablesEpoch`.
 #[map]
 pub static TABLES_EPOCH: Array<TablesEpoch> = Array::with_max_entries(1, 0);
-/// What each CPU remembers for each of its walks, by `abi::remembered_at`. All of it is one value, so that a walk looks
-/// for the value only.
+/// What each CPU remembers for each of its walks, by `abi::remembered_at`. All of it is one value, because the kernel keeps
+/// a pointer to each value of such a map, and reading it may be one more cache miss.
 #[map]
 pub static REMEMBERED_ROWS: PerCpuArray<[Remembered<UnwindRow>; REMEMBERED]> = PerCpuArray::with_max_entries(1, 0);
 #[map]

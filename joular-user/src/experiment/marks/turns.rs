@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Marks that are heard in a period. Who says more waits.
+/// Datagrams and reads of the pipe in a period. A program that sends more waits.
 const MOST: u32 = 1000;
 const PERIOD: Duration = Duration::from_millis(100);
 
@@ -30,8 +30,8 @@ impl Period {
         Self { begun, heard: 0 }
     }
 
-    /// How long to hear nothing after this. Who sends no faster than is heard would keep the thread busy all the time, so
-    /// it is all that counts that came in a period, not what was there at once.
+    /// How long to hear nothing after this. All that came in the period counts, not only what was there at once: a thread
+    /// that hears as fast as a program sends finds little each time, and would be busy all the time.
     pub(super) fn rest(&mut self, heard: u32, now: Instant) -> Option<Duration> {
         self.heard = self.heard.saturating_add(heard);
         let rest = PERIOD.saturating_sub(now.saturating_duration_since(self.begun));
