@@ -155,51 +155,12 @@ fn survive(image: &JvmImage, memory: &MemoryImage, layout: Option<&JvmBuild>) ->
     stacks
 }
 
-/// Fails one read: when so many are left.
-#[derive(Debug)]
-struct FailingOnce {
-    image: MemoryImage,
-    left: Arc<AtomicU64>,
-}
-
-impl RemoteMemory for FailingOnce {
-    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
-        if self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
-            return Err(Unreadable { address, length: buffer.len() });
-        }
-        self.image.read(address, buffer)
-    }
-}
-
-/// A read of a process may fail once, whatever the reason. What it was for is read again later.
-#[test]
-fn one_failed_read_takes_no_name_for_good() {
-    for image in images() {
-        let (build, mut whole) = (image.build().unwrap(), image.attach().unwrap());
-        let walked = image.threads.iter().flat_map(|thread| image.walk(&image.memory, &whole, thread).words);
-        let is_compiled =
-            |word: &FrameWord| matches!(word.decode(), FrameRef::CompiledAt { .. } | FrameRef::CompiledCall { .. });
-        let words: Vec<FrameWord> = walked.filter(is_compiled).collect();
-        let expected = whole.resolve_all(&words);
-        let left = Arc::new(AtomicU64::new(0));
-        let attach = || {
-            left.store(u64::MAX / 2, Ordering::Relaxed);
-            let memory = FailingOnce { image: image.memory.clone(), left: Arc::clone(&left) };
-            Jvm::attach(Box::new(memory), build.clone().into(), image.bias).unwrap()
-        };
-        let mut jvm = attach();
-        let before = left.load(Ordering::Relaxed);
-        assert_eq!(jvm.resolve_all(&words), expected);
-        let reads = before - left.load(Ordering::Relaxed);
-        let mut lost = 0;
-        for failing in (1..=reads).step_by(usize::try_from(reads / 100).unwrap().max(1)) {
-            let mut jvm = attach();
-            left.store(failing, Ordering::Relaxed);
-            lost += u32::from(jvm.resolve_all(&words) != expected);
-            assert_eq!(jvm.resolve_all(&words), expected, "{}: read {failing} of {reads} failed", image.jvm);
-        }
-        assert!(lost > 10, "{}: {lost} of {reads} reads matter", image.jvm);
-    }
+/// Words of the image's stacks that say what compiled code is.
+fn compiled_words(image: &JvmImage, jvm: &Jvm) -> Vec<FrameWord> {
+    let walked = image.threads.iter().flat_map(|thread| image.walk(&image.memory, jvm, thread).words);
+    let is_compiled =
+        |word: &FrameWord| matches!(word.decode(), FrameRef::CompiledAt { .. } | FrameRef::CompiledCall { .. });
+    walked.filter(is_compiled).collect()
 }
 
 /// What happens to one word, or page.
@@ -388,3 +349,6 @@ fn cyclic_scopes_are_survived() {
         }
     }
 }
+
+#[path = "image_reads_tests.rs"]
+mod reads;

@@ -199,7 +199,7 @@ impl Jvm {
         }
         let (mut methods, mut leaves) = (std::mem::take(&mut self.methods), std::mem::take(&mut self.leaves));
         let (mut stubs, mut answers) = (std::mem::take(&mut self.stubs), std::mem::take(&mut self.answers));
-        let pages = Pages::new(&*self.memory);
+        let pages = Pages::unchecked(&*self.memory);
         let mut read = Vec::new();
         for &word in words {
             if !word.is_of_a_jvm() || answers.get(word).is_some() {
@@ -214,17 +214,27 @@ impl Jvm {
         drop(pages);
         // One may have gone while its parts were read; then they are not its own. What pages were kept
         // from before would not show it.
-        let now = Pages::new(&*self.memory);
-        for (word, levels, nmethod) in read {
-            let is_there = nmethod.map_or(Ok(true), |nmethod| nmethod.is_there(&now, &self.build.layout, &self.cache));
-            if let (Some(nmethod), Ok(false) | Err(_)) = (nmethod, is_there) {
+        let now = Pages::unchecked(&*self.memory);
+        let mut is_still_there = |nmethod: Nmethod| {
+            let is_there = nmethod.is_there(&now, &self.build.layout, &self.cache).ok();
+            if is_there != Some(true) {
                 drop(leaves.forget(nmethod.compile_id));
             }
-            if let Ok(is_there) = is_there {
-                answers.put(word, if is_there { levels } else { evicted() });
+            is_there
+        };
+        read.retain_mut(|(_, levels, nmethod)| {
+            let is_there = nmethod.take().map_or(Some(true), &mut is_still_there);
+            if is_there == Some(false) {
+                *levels = evicted();
             }
-        }
+            is_there.is_some()
+        });
         drop(now);
+        if self.memory.is_there() {
+            read.into_iter().for_each(|(word, levels, _)| answers.put(word, levels));
+        } else {
+            (methods, leaves) = Default::default();
+        }
         (self.methods, self.leaves, self.stubs, self.answers) = (methods, leaves, stubs, answers);
     }
 
@@ -263,72 +273,6 @@ impl Jvm {
             _ => return Vec::new(),
         };
         levels.unwrap_or_default().iter().map(Level::frame).collect()
-    }
-
-    /// What a word stands for, and the compiled method that says it, if one does.
-    fn look_up(
-        &self,
-        reader: &mut Reader<'_>,
-        leaves: &mut Leaves,
-        stubs: &mut Stubs,
-        word: FrameWord,
-    ) -> Result<(Vec<Level>, Option<Nmethod>), Unreadable> {
-        let pages = reader.memory;
-        if let Some(levels) = self.without_memory(word) {
-            return Ok((levels, None));
-        }
-        let levels = match word.decode() {
-            FrameRef::CompiledAt { compile_id, offset } => {
-                return self.compiled(reader, leaves, (compile_id, offset), self.leaf_look_up);
-            }
-            FrameRef::CompiledCall { compile_id, offset } => {
-                return self.compiled(reader, leaves, (compile_id, offset), LookUp::At);
-            }
-            FrameRef::Blob { offset } => {
-                let address = self.cache.low().wrapping_add(u64::from(offset));
-                match self.cache.find_blob(pages, &self.build.layout, address)? {
-                    // It was none when it was sampled: that had its compile id in its word.
-                    Some(blob) if is_compiled(pages, &blob) => evicted(),
-                    Some(blob) => reader.blob(blob, address, stubs)?,
-                    None => evicted(),
-                }
-            }
-            FrameRef::Class { symbol, hash } => reader.class(symbol, hash)?,
-            FrameRef::Interpreted { .. } | FrameRef::Compiling { .. } | FrameRef::Native { .. } => evicted(),
-        };
-        Ok((levels, None))
-    }
-
-    fn compiled(
-        &self,
-        reader: &mut Reader<'_>,
-        leaves: &mut Leaves,
-        (compile_id, offset): (u32, u32),
-        look_up: LookUp,
-    ) -> Result<(Vec<Level>, Option<Nmethod>), Unreadable> {
-        let pc = self.cache.low().wrapping_add(u64::from(offset));
-        let layout = &self.build.layout;
-        let gone = || Ok((evicted(), None));
-        let Some(blob) = self.cache.find_blob(reader.memory, layout, pc)? else { return gone() };
-        let nmethod = Nmethod::read(reader.memory, layout, blob)?;
-        // Without a method it was unloaded.
-        if !is_same_id(nmethod.compile_id, compile_id) || nmethod.method == 0 {
-            return gone();
-        }
-        let at = |look_up| nmethod.methods_at(reader.memory, layout, pc, look_up);
-        let described = if look_up == LookUp::At { at(LookUp::At)? } else { Vec::new() };
-        let places = match self.leaf_look_up {
-            _ if !described.is_empty() => described,
-            // A call has no description if the JVM cannot stop in it: most stubs are called so.
-            LookUp::Around => leaves.methods_at(reader.memory, layout, &self.cache, &nmethod, pc)?,
-            other => at(other)?,
-        };
-        let kind = reader.kind(&nmethod)?;
-        let named: Vec<u64> = places.iter().map(|place| place.method).chain([nmethod.method]).collect();
-        let levels = levels(&nmethod, kind, places, |method| reader.method(method))?;
-        let known = |method| Some((method, Arc::clone(reader.methods.get(&method)?)));
-        leaves.keep(nmethod.compile_id, kind, named.into_iter().filter_map(known));
-        Ok((levels, Some(nmethod)))
     }
 
     fn blob_at(&self, memory: &dyn RemoteMemory, address: u64) -> Result<Option<CodeAt>, Unreadable> {
@@ -392,6 +336,7 @@ enum CodeAt {
     Blob(Blob),
 }
 
+mod look_up;
 #[cfg(test)]
 #[path = "jvm_survey.rs"]
 mod survey;
