@@ -1,5 +1,8 @@
 //! Runs joular-bpf, which shows which Java method and which call branch burns the joules.
 
+#[cfg(any(test, target_env = "musl"))]
+mod static_program;
+
 use std::{env, process::ExitCode};
 
 use joular_data::caught;
@@ -14,6 +17,8 @@ use joular_user::{
 };
 
 fn main() -> ExitCode {
+    #[cfg(target_env = "musl")]
+    static_program::hold_little_memory();
     caught::hush();
     // Before anything is looked at that may be anyone's.
     if let Err(error) = lent::lay_aside() {

@@ -59,6 +59,7 @@ const USER: &[(&str, &[&str])] = &[
     ("data", &[]),
     ("clock", &["data"]),
     ("messages", &["data"]),
+    ("static_program", &[]),
     ("shutdown", &[]),
     ("privileges", &[]),
     ("heap", &[]),
