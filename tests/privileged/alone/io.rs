@@ -323,8 +323,9 @@ fn a_web_server_sent_what_its_client_received() -> Result<()> {
         "SELECT sum(local_sent_bytes)::BIGINT AS sent, sum(local_received_bytes)::BIGINT AS received,
            sum(sent_bytes + received_bytes)::BIGINT AS others,
            sum(local_sent_bytes) FILTER (len(list_filter(s.frames, frame -> frame.class LIKE 'org.apache.%')) > 0)::DOUBLE
-             / sum(local_sent_bytes) AS by_tomcat
-         FROM io JOIN (SELECT DISTINCT ON (stack_id) stack_id, frames FROM stacks) s USING (stack_id)
+             / sum(local_sent_bytes) FILTER (s.walk_end <> 'no-sample') AS by_tomcat,
+           sum(local_sent_bytes) FILTER (s.walk_end <> 'no-sample')::DOUBLE / sum(local_sent_bytes) AS sampled
+         FROM io JOIN (SELECT DISTINCT ON (stack_id) stack_id, frames, walk_end FROM stacks) s USING (stack_id)
          WHERE pid = {}",
         site.pid
     ))?;
@@ -333,8 +334,13 @@ fn a_web_server_sent_what_its_client_received() -> Result<()> {
     ensure!(row["sent"] == answers && row["others"] == 0, "the client received {answers}: {row}");
     ensure!(requests > 0 && requests.is_multiple_of(REQUESTS.into()), "{REQUESTS} requests: {row}");
     let by_tomcat = row["by_tomcat"].as_f64().context("by_tomcat")?;
-    notes::figure(&format!("Tomcat under ab: {answers} bytes sent, {by_tomcat:.4} of them on paths of Tomcat's code"));
-    ensure!(by_tomcat > 0.9, "{row}");
+    // The slower the machine, the less each thread sends in a window, and the more of them have no sample.
+    let sampled = row["sampled"].as_f64().context("sampled")?;
+    notes::figure(&format!(
+        "Tomcat under ab: {answers} bytes sent, {sampled:.4} of them in threads with a sample, of these {by_tomcat:.4} on \
+         paths of Tomcat's code"
+    ));
+    ensure!(by_tomcat > 0.99 && sampled > 0.5, "{row}");
     losses(&output.data)
 }
 
