@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path};
 
-use joular_tests::process::Finished;
+use joular_tests::{dataset::share, process::Finished};
 
 use crate::{bad_sets, documents::subcommands, joular_bpf};
 
@@ -11,7 +11,7 @@ use crate::{bad_sets, documents::subcommands, joular_bpf};
 const OTHERS: &[&str] =
     &["run", "sweep", "doctor", "sources", "agent", "calibrate", "completions", "man", "validate", "jmh"];
 
-/// Arguments of each subcommand: `DIR` is the data set, `OUT` a place for files. A subcommand that
+/// Arguments of each subcommand: `DIR` is the data set, `OUT` and `SHARE` are places for files. A subcommand that
 /// is not here gets the data set only.
 const ARGUMENTS: &[(&str, &[&str])] = &[
     ("diff", &["DIR", "DIR"]),
@@ -28,7 +28,7 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ("html", &["DIR", "--output", "OUT"]),
     ("baseline", &["save", "DIR", "OUT"]),
     ("rollup", &["DIR", "--output", "OUT"]),
-    ("ship", &["DIR", "OUT"]),
+    ("ship", &["DIR", "SHARE"]),
     ("export", &["DIR", "--output", "OUT", "--format", "pprof"]),
     ("export", &["DIR", "--output", "OUT", "--format", "speedscope"]),
     ("export", &["DIR", "--output", "OUT", "--format", "collapsed"]),
@@ -68,6 +68,10 @@ fn run(line: &[String], data: &Path) -> Finished {
     let place = |word: &String| match word.as_str() {
         "DIR" => data.to_str().unwrap().to_owned(),
         "OUT" => out.to_str().unwrap().to_owned(),
+        "SHARE" => {
+            share(&out).unwrap();
+            out.to_str().unwrap().to_owned()
+        }
         _ => word.clone(),
     };
     let words: Vec<String> = line.iter().map(place).collect();

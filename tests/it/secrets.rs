@@ -6,7 +6,10 @@ use joular_data::events::{
     Event,
     recording::{RecordingReader, RecordingWriter},
 };
-use joular_tests::{dataset::DataSet, process::Finished};
+use joular_tests::{
+    dataset::{DataSet, share},
+    process::Finished,
+};
 
 use crate::{joular_bpf, replay::recording};
 
@@ -73,6 +76,7 @@ fn secrets_of_earlier_recordings_are_found_and_taken_out() {
     assert!(has_secret(&full), "compact alone keeps all rows");
     run(&["rollup", &full, "--output", &path("rollup")], 0);
     assert!(!has_secret(&path("rollup")));
+    share(path("shipped")).unwrap();
     run(&["ship", &full, &path("shipped"), "--window", "recorded"], 0);
     assert!(!has_secret(&path("shipped")));
     run(&["reattribute", &full, "--redact", "--output", &again], 0);
@@ -104,6 +108,7 @@ fn rules_of_a_configuration_file_hold_for_what_was_recorded() {
     }
     let (rollup, shipped, again, page) = (path("rollup"), path("shipped"), path("again"), path("page.html"));
     run(&["rollup", &full, "--config", &rules, "--output", &rollup], 0);
+    share(&shipped).unwrap();
     run(&["ship", &full, &shipped, "--window", "recorded", "--config", &rules], 0);
     run(&["reattribute", &full, "--redact", "--config", &rules, "--output", &again], 0);
     run(&["html", &full, "--config", &rules, "--output", &page], 0);

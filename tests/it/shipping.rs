@@ -3,6 +3,7 @@
 use std::{fs, path::Path, process::Command};
 
 use joular_tests::{
+    dataset::share,
     paths,
     process::{Finished, Running},
     s3::S3,
@@ -24,6 +25,12 @@ fn recorded(parent: &Path) -> String {
     path
 }
 
+/// A directory that runs may be shipped to.
+fn place(path: &Path) -> String {
+    share(path).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
 fn done(finished: &Finished) -> Value {
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     serde_json::from_str(&finished.stdout).unwrap()
@@ -34,7 +41,7 @@ fn a_directory_gets_each_run_once_with_all_sums() {
     let parent = tempfile::tempdir().unwrap();
     let data = recorded(parent.path());
     for window in ["60s", "5s", "recorded"] {
-        let to = parent.path().join(format!("of-{window}")).to_str().unwrap().to_owned();
+        let to = place(&parent.path().join(format!("of-{window}")));
         let ship = || joular_bpf(&["ship", &data, &to, "--window", window, "--json"]);
         let first = done(&ship());
         assert!(first["runs"].as_u64() > Some(1) && first["files"].as_u64() > Some(10), "{window}: {first}");
@@ -58,7 +65,7 @@ fn with(environment: &[(&str, String)], arguments: &[&str]) -> Finished {
 fn a_bucket_gets_each_run_once_through_failures_and_every_command_reads_it() {
     let parent = tempfile::tempdir().unwrap();
     let data = recorded(parent.path());
-    let to = parent.path().join("to").to_str().unwrap().to_owned();
+    let to = place(&parent.path().join("to"));
     done(&joular_bpf(&["ship", &data, &to, "--json"]));
     let mut server = S3::with_bucket("fleet").unwrap();
     let environment = server.environment();
@@ -129,9 +136,12 @@ fn what_cannot_be_shipped_is_said_with_the_exit_code_of_its_kind() {
     let data = recorded(parent.path());
     let file = parent.path().join("file").to_str().unwrap().to_owned();
     fs::write(&file, "").unwrap();
-    let to = parent.path().join("to").to_str().unwrap().to_owned();
+    let (to, bare) = (place(&parent.path().join("to")), parent.path().join("bare").to_str().unwrap().to_owned());
+    fs::create_dir(&bare).unwrap();
     for (arguments, code, message) in [
         (vec![&*data, &*file], 6, "file: it exists and is not a directory"),
+        (vec![&*data, "nowhere"], 6, "opening nowhere: No such file or directory"),
+        (vec![&*data, &*bare], 6, "make the file once: touch "),
         (vec![&*data, &*to, "--window", "a day"], 2, "--window: not a time"),
         (vec![&*data, &*to, "--rate", "2MB"], 2, "--rate: \"2MB\" is not a size"),
         (vec!["absent", &*to], 1, "absent"),

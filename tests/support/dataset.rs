@@ -15,6 +15,13 @@ pub struct DataSet {
     dir: PathBuf,
 }
 
+/// A directory that runs may be shipped to, as its owner makes it.
+pub fn share(path: impl AsRef<Path>) -> Result<()> {
+    fs::create_dir_all(&path)?;
+    fs::write(path.as_ref().join(".joular-bpf-share"), "")?;
+    Ok(())
+}
+
 impl DataSet {
     pub fn at(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into() }

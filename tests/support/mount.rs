@@ -5,6 +5,7 @@ use std::{
     io::Write as _,
     path::{Path, PathBuf},
     process::Command,
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -13,6 +14,8 @@ use tempfile::TempDir;
 /// A tmpfs on a temporary directory; unmounted and removed when dropped.
 pub struct Tmpfs {
     dir: TempDir,
+    /// Empty files that it was filled with.
+    files: AtomicU64,
 }
 
 impl Tmpfs {
@@ -21,7 +24,7 @@ impl Tmpfs {
         let dir = tempfile::tempdir()?;
         let status = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(dir.path()).status();
         ensure!(status.context("starting mount")?.success(), "mounting a tmpfs with {options} failed");
-        Ok(Self { dir })
+        Ok(Self { dir, files: AtomicU64::new(0) })
     }
 
     pub fn path(&self) -> &Path {
@@ -37,9 +40,18 @@ impl Tmpfs {
         Ok(())
     }
 
-    /// Removes what [`Self::fill`] wrote.
+    /// Makes empty files until there can be no more.
+    pub fn fill_with_files(&self) -> Result<()> {
+        fs::create_dir(self.filler()).context("creating the filler")?;
+        while File::create(self.filler().join(self.files.fetch_add(1, Ordering::Relaxed).to_string())).is_ok() {}
+        Ok(())
+    }
+
+    /// Removes what [`Self::fill`] or [`Self::fill_with_files`] wrote.
     pub fn make_room(&self) -> Result<()> {
-        fs::remove_file(self.filler()).context("removing the filler")
+        let filler = self.filler();
+        let removed = if filler.is_dir() { fs::remove_dir_all(filler) } else { fs::remove_file(filler) };
+        removed.context("removing the filler")
     }
 
     fn filler(&self) -> PathBuf {

@@ -41,10 +41,31 @@ pub fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
+/// What a recording that serves metrics at this port answers; `None` while nobody listens. `headers` end a line each.
+pub fn answer(port: u16, path: &str, headers: &str) -> Result<Option<String>> {
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return Ok(None) };
+    stream.set_read_timeout(Some(START))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(Some(answer))
+}
+
 /// Checks a file of rules by Prometheus's own tool.
 pub fn check_rules(file: &PathBuf) -> Result<()> {
     let output = Command::new("promtool").args(["check", "rules"]).arg(file).output().context("starting promtool")?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+/// Runs a file of series and of the alerts that they must raise, whose `RULES` are this file.
+pub fn test_rules(tests: &str, rules: &Path) -> Result<()> {
+    let mut file = tempfile::NamedTempFile::new()?;
+    file.write_all(tests.replace("RULES", &rules.display().to_string()).as_bytes())?;
+    let output =
+        Command::new("promtool").args(["test", "rules"]).arg(file.path()).output().context("starting promtool")?;
+    let text = [output.stdout, output.stderr].concat();
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&text));
     Ok(())
 }
 

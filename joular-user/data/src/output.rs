@@ -55,16 +55,27 @@ pub enum OutputError {
     )]
     InUse { path: PathBuf, pid: Option<u32> },
     #[error(
-        "writing {path}: no space left on the device: the windows since the last complete file are lost, \
-         all earlier files are whole and readable; free some space or choose another file system with --output"
+        "writing {path}: no space left on the device (bytes, inodes or a quota): the windows since the last complete \
+         file are lost, all earlier files are whole and readable; free some space or choose another file system with \
+         --output"
     )]
     DiskFull { path: PathBuf },
+    #[error(
+        "writing {path}: less than --keep-free of the file system would stay free: the windows since the last complete \
+         file are lost, all earlier files are whole and readable; free some space or keep less free"
+    )]
+    KeptFree { path: PathBuf },
     #[error("{action} {path}: {source}: check that the file system is mounted and healthy")]
     Io { action: &'static str, path: PathBuf, source: io::Error },
     #[error("{action} {path}: {source}")]
     Bucket { action: &'static str, path: PathBuf, source: io::Error },
     #[error("writing to {path}: write to a directory, and bring it there with `joular-bpf ship`")]
     NotLocal { path: PathBuf },
+    #[error(
+        "shipping to {path}: {mark} is not there, so the share may not be mounted: mount it, or make the file once: touch \
+         {mark}"
+    )]
+    NoShare { path: PathBuf, mark: PathBuf },
     /// What the user named is neither a directory nor a bucket.
     #[error("{0}")]
     NoPlace(String),
@@ -91,6 +102,18 @@ impl OutputError {
     /// Whether the reader of a stream has gone.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Stream { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// Whether the same may work later, in the same directory.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::DiskFull { .. } | Self::KeptFree { .. } | Self::ReadOnly { .. } => true,
+            // The directory itself is gone.
+            Self::Io { source, .. } => {
+                !matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle)
+            }
+            _ => false,
+        }
     }
 
     /// Sorts an I/O error by what its reader can do about it.

@@ -6,6 +6,6 @@ pub mod service;
 mod shipping;
 
 pub use self::{
-    service::Heartbeat,
+    service::{Heartbeat, ServiceState},
     shipping::{Progress, Shipments, Shipping},
 };

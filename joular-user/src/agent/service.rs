@@ -13,6 +13,7 @@ use std::{
 
 use joular_data::{
     attribution::window_report::WindowReport,
+    dataset::write::Unwritten,
     events::{ProcessInfo, RunEnd, RunInfo},
     output::{Output, Result},
     stacks::StackTable,
@@ -78,16 +79,24 @@ fn send(message: &Message) {
     };
 }
 
+/// What is known of a service beside its windows.
+#[derive(Clone, Debug, Default)]
+pub struct ServiceState {
+    /// `None` for what is not a service.
+    pub unwritten: Option<Unwritten>,
+    /// `None` if runs are not shipped.
+    pub progress: Option<Progress>,
+}
+
 /// Tells with each window that the recording is alive, and from time to time what it records.
 pub struct Heartbeat {
-    progress: Option<Progress>,
+    state: ServiceState,
     told: Option<Instant>,
 }
 
 impl Heartbeat {
-    /// `progress` is that of shipping, if runs are shipped.
-    pub const fn new(progress: Option<Progress>) -> Self {
-        Self { progress, told: None }
+    pub const fn new(state: ServiceState) -> Self {
+        Self { state, told: None }
     }
 }
 
@@ -102,7 +111,7 @@ impl Output for Heartbeat {
         tell(Message::Alive);
         if self.told.is_none_or(|told| told.elapsed() >= STATUS_GAP) {
             self.told = Some(Instant::now());
-            tell(Message::Status(status(report, self.progress.as_ref())));
+            tell(Message::Status(status(report, &self.state)));
         }
         Ok(())
     }
@@ -116,16 +125,15 @@ impl Output for Heartbeat {
     }
 }
 
-fn status(report: &WindowReport, progress: Option<&Progress>) -> String {
+fn status(report: &WindowReport, state: &ServiceState) -> String {
     let attributed_uj: u64 =
         report.domains.iter().filter(|audit| audit.is_shared).map(|audit| audit.attributed.0).sum();
     #[allow(clippy::cast_precision_loss, reason = "for people")]
     let watts = attributed_uj as f64 * 1e3 / report.length_ns.max(1) as f64;
     let text = format!("Recording {} processes, {watts:.1} W", report.processes.len());
-    match progress.map(Progress::now) {
-        Some(now) => escape(&format!("{text}; {now}")),
-        None => text,
-    }
+    let shipments = state.progress.iter().map(|progress| progress.now().to_string());
+    let unwritten = state.unwritten.iter().map(ToString::to_string).filter(|text| !text.is_empty());
+    escape(&[text].into_iter().chain(shipments).chain(unwritten).collect::<Vec<_>>().join("; "))
 }
 
 #[cfg(test)]
@@ -143,7 +151,8 @@ mod tests {
             }
             fn process(&mut self, _process: &ProcessInfo) {}
             fn window(&mut self, report: &WindowReport, _stacks: &StackTable) -> Result<()> {
-                self.0.push(status(report, Some(&Progress::default())));
+                let state = ServiceState { unwritten: Some(Unwritten::default()), progress: Some(Progress::default()) };
+                self.0.push(status(report, &state));
                 Ok(())
             }
             fn run_ended(&mut self, _end: &RunEnd) -> Result<()> {
@@ -154,6 +163,6 @@ mod tests {
         fixture::play(&mut statuses, SMALL, 2).unwrap();
         assert_eq!(statuses.0.len(), 2);
         assert!(statuses.0[1].starts_with("Recording "), "{statuses:?}", statuses = statuses.0);
-        assert!(statuses.0[1].contains(" W; nothing was shipped yet"), "{statuses:?}", statuses = statuses.0);
+        assert!(statuses.0[1].ends_with(" W; nothing was shipped yet"), "{statuses:?}", statuses = statuses.0);
     }
 }

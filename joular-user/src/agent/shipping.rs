@@ -10,10 +10,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use joular_data::shipping::{Passed, ShipError, Shipper};
+use joular_data::{
+    model::units::UnixMicros,
+    shipping::{Passed, ShipError, Shipper},
+};
 
 use super::backoff::{Backoff, scattered};
-use crate::{messages, privileges};
+use crate::{clock, messages, privileges};
 
 /// Time between two looks for runs that have ended. Each host looks at moments of its own.
 const LOOK: Duration = Duration::from_secs(60);
@@ -32,6 +35,12 @@ pub struct Shipments {
     pub waiting_runs: u64,
     /// Runs that were removed before they arrived.
     pub missed_runs: u64,
+    /// Of the runs that wait, those that cannot be read.
+    pub unreadable_runs: u64,
+    /// When the oldest run that waits began.
+    pub oldest_waiting: Option<UnixMicros>,
+    /// When all that had ended was there last.
+    pub last_success: Option<UnixMicros>,
     pub failures: u64,
     /// Whether the last try failed.
     pub is_failing: bool,
@@ -50,6 +59,11 @@ impl Progress {
         sums.bytes += passed.bytes;
         sums.waiting_runs = passed.waiting_runs;
         sums.missed_runs += passed.missed_runs;
+        sums.unreadable_runs = passed.unreadable_runs;
+        sums.oldest_waiting = passed.oldest_waiting;
+        if !failed {
+            sums.last_success = Some(clock::unix_micros_at(clock::monotonic_now()));
+        }
         sums.failures += u64::from(failed);
         sums.is_failing = failed;
     }

@@ -8,19 +8,12 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    heading,
     merge::define_flags,
     redaction_flags::RedactRuleFlags,
     service_rule::ServiceRuleFlags,
     written::{number_as_text, one_or_several},
 };
-
-/// Help headings, in order of importance.
-mod heading {
-    pub const TARGETS: &str = "Targets (one of these)";
-    pub const RECORDING: &str = "Recording";
-    pub const ENERGY: &str = "Energy";
-    pub const OUTPUT: &str = "Output";
-}
 
 define_flags! {
 /// Flags, all optional. The comments are the help texts.
@@ -255,7 +248,7 @@ pub struct Flags {
     pub flush: Option<String>,
 
     /// Begin a new run in the data set whenever the clock passes a multiple of this time, 10s to 24h: each is
-    /// complete in itself [default: 15m with --keep, --keep-size or --ship, else one run]
+    /// complete in itself [default: 15m with --keep, --keep-size, --keep-free or --ship, else one run]
     #[arg(long, value_name = "TIME", help_heading = heading::OUTPUT)]
     pub rotate: Option<String>,
 
@@ -268,10 +261,15 @@ pub struct Flags {
     #[arg(long, value_name = "SIZE", help_heading = heading::OUTPUT)]
     pub keep_size: Option<String>,
 
+    /// Keep so much of the file system free, e.g. 2GiB or 5% (4 GiB at most, and of inodes), and remove older runs for it,
+    /// but none that waits to be shipped [default: 5% for the agent, else 0]
+    #[arg(long, value_name = "SIZE", help_heading = heading::OUTPUT)]
+    pub keep_free: Option<String>,
+
     /// Bring each run to this place once it has ended: a directory, s3://BUCKET/PREFIX, gs://… or az://…
     ///
     /// A run that has arrived does so once, whatever fails in between. While the place is away, runs wait in the
-    /// data set, as long as --keep and --keep-size keep them.
+    /// data set, as long as --keep and --keep-size keep them. A directory must hold a file .joular-bpf-share.
     #[arg(long, value_name = "PLACE", help_heading = heading::OUTPUT)]
     pub ship: Option<String>,
 
@@ -283,6 +281,10 @@ pub struct Flags {
     /// Ship no more than so many bytes per second, on average, e.g. 500KiB or 2MiB [default: no limit]
     #[arg(long, value_name = "SIZE", help_heading = heading::OUTPUT)]
     pub ship_rate: Option<String>,
+
+    /// How long the end of the recording waits until its last run has arrived, up to 1h [default: 10s]
+    #[arg(long, value_name = "TIME", help_heading = heading::OUTPUT)]
+    pub ship_at_end: Option<String>,
 
     /// What is shown of command lines: none, redacted (without the values of options, properties and variables whose names
     /// suggest a secret, and without users and passwords in URLs) or full [default: redacted]
@@ -318,7 +320,7 @@ pub struct Flags {
     )]
     pub metrics: Option<String>,
 
-    /// Serve metrics only to who shows the bearer token in this file, which only its owner may read
+    /// Serve metrics only to who shows the bearer token in this file, which only its owner and group may read
     #[arg(long, value_name = "FILE", help_heading = heading::OUTPUT)]
     pub metrics_token: Option<PathBuf>,
 
@@ -354,7 +356,7 @@ pub struct Flags {
     #[arg(long, help_heading = heading::OUTPUT)]
     pub otlp_profiles: bool,
 
-    /// Send the headers in this file, one NAME: VALUE a line; only its owner may read it
+    /// Send the headers in this file, one NAME: VALUE a line; only its owner and group may read it
     #[arg(long, value_name = "FILE", help_heading = heading::OUTPUT)]
     pub otlp_headers: Option<PathBuf>,
 

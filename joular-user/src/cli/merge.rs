@@ -24,6 +24,7 @@ const OF_A_REPLAY: &[&str] = &[
     "rotate",
     "keep",
     "keep-size",
+    "keep-free",
     "command-line",
     "redact",
     "top",

@@ -10,6 +10,7 @@ mod experiment_flags;
 pub mod export_flags;
 pub mod flags;
 pub mod footprint_flags;
+mod heading;
 pub mod merge;
 pub mod pages;
 mod part_flags;

@@ -12,7 +12,7 @@ pub struct ShipFlags {
     #[arg(value_name = "DIR")]
     pub data: PathBuf,
 
-    /// Where runs go: a directory, s3://BUCKET/PREFIX, gs://… or az://…
+    /// Where runs go: a directory that holds a file .joular-bpf-share, s3://BUCKET/PREFIX, gs://… or az://…
     #[arg(value_name = "PLACE")]
     pub to: String,
 

@@ -8,7 +8,10 @@ use std::{
 };
 
 use joular_data::{
-    dataset::{audit, compact, reattribute, secrets, store},
+    dataset::{
+        audit, compact, reattribute, secrets,
+        store::{self, SharedPlace},
+    },
     events::RunInfo,
     experiment::jmh::{Benchmarks, JmhError},
     model::policy::Policy,
@@ -143,7 +146,7 @@ pub(super) fn ship(flags: &ShipFlags) -> anyhow::Result<Exit> {
     let ship = config::ship_once(flags)?;
     // Of a run in a bucket nobody knows whether it is still arriving.
     store::refuse_bucket("shipping", &flags.data)?;
-    let to = store::open_shared(ship.to.as_ref(), privileges::invoking_user())?;
+    let to = SharedPlace::of(ship.to.as_ref(), privileges::invoking_user())?;
     let options = ship.options(env::temp_dir(), config::redaction(&flags.command_line)?);
     let (passed, result) = Shipper::of_recorded(store::open(&flags.data)?, to, options)?.pass(&mut |wait| {
         thread::sleep(wait);

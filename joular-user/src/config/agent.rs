@@ -7,6 +7,8 @@ use crate::cli::{AgentFlags, Flags};
 const OUTPUT: &str = "/var/lib/joular-bpf/data";
 /// How much of it.
 const KEEP: &str = "48h";
+/// What of the file system is for others.
+const KEEP_FREE: &str = "5%";
 
 impl Config {
     /// Reads the service's configuration file, and resolves.
@@ -40,6 +42,7 @@ fn completed(file: Flags) -> Flags {
     let defaults = Flags {
         output: Some(OUTPUT.into()),
         keep: (!is_kept).then(|| KEEP.to_owned()),
+        keep_free: Some(KEEP_FREE.to_owned()),
         quiet: true,
         ..Flags::default()
     };
@@ -49,6 +52,8 @@ fn completed(file: Flags) -> Flags {
 #[cfg(test)]
 mod tests {
     use std::{path::Path, time::Duration};
+
+    use joular_data::dataset::store::KeepFree;
 
     use super::*;
     use crate::{
@@ -68,6 +73,7 @@ mod tests {
         assert_eq!(live.selection.to_string(), "--jvms");
         assert_eq!(config.output.as_deref(), Some(Path::new(OUTPUT)));
         assert_eq!(config.retention.limits.time_ns, Some(nanoseconds(Duration::from_secs(48 * 3600))));
+        assert_eq!(config.retention.limits.keep_free, Some(KeepFree::Percent(5)));
         assert_eq!(config.retention.rotate_ns, Some(nanoseconds(Duration::from_secs(900))));
         assert_eq!(config.screen, Screen::Quiet);
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use joular_data::dataset::store::Limits;
+use joular_data::dataset::store::{KeepFree, Limits};
 
 use super::{ConfigError, Places, duration::nanoseconds};
 use crate::cli::Flags;
@@ -22,8 +22,8 @@ pub struct Retention {
 
 impl Retention {
     /// Whether runs may be removed.
-    pub const fn is_limited(&self) -> bool {
-        self.limits.time_ns.is_some() || self.limits.bytes.is_some()
+    pub fn is_limited(&self) -> bool {
+        self.limits != Limits::default()
     }
 }
 
@@ -33,9 +33,26 @@ impl Places {
         let rotate = self.time("rotate", flags.rotate.as_deref(), Duration::from_secs(10)..=day)?;
         let keep = self.time("keep", flags.keep.as_deref(), Duration::from_secs(10)..=day * 3660)?;
         let bytes = self.size("keep-size", flags.keep_size.as_deref())?;
-        let limits = Limits { time_ns: keep.map(nanoseconds), bytes };
-        let needed = (keep.is_some() || limits.bytes.is_some() || flags.ship.is_some()).then_some(DEFAULT_RUN);
+        let keep_free = self.keep_free(flags.keep_free.as_deref())?;
+        let limits = Limits { time_ns: keep.map(nanoseconds), bytes, keep_free };
+        let needed = (limits != Limits::default() || flags.ship.is_some()).then_some(DEFAULT_RUN);
         Ok(Retention { rotate_ns: rotate.or(needed).map(nanoseconds), limits })
+    }
+
+    /// A size, a percentage, or 0.
+    fn keep_free(&self, text: Option<&str>) -> Result<Option<KeepFree>, ConfigError> {
+        let percent = |text: &str| text.strip_suffix('%')?.parse().ok().filter(|percent| *percent <= 50);
+        match text {
+            None | Some("0") => Ok(None),
+            Some(text) => match percent(text).map(KeepFree::Percent).or(parse_size(text).map(KeepFree::Bytes)) {
+                Some(kept) => Ok(Some(kept)),
+                None => {
+                    let cause =
+                        format!("\"{}\" is not what can be kept: write 5% (up to 50%), 2GiB or 0", text.escape_debug());
+                    Err(self.invalid("keep-free", cause))
+                }
+            },
+        }
     }
 
     pub(super) fn size(&self, key: &str, text: Option<&str>) -> Result<Option<u64>, ConfigError> {
@@ -99,6 +116,15 @@ mod tests {
         assert_eq!((kept.rotate_ns, kept.limits.bytes), (quarter, Some(2 << 30)));
         let kept = of(Flags { keep_size: text("2GiB"), rotate: text("1h"), ..Flags::default() }).unwrap();
         assert_eq!(kept.rotate_ns, Some(3_600_000_000_000));
+        let kept = of(Flags { keep_free: text("5%"), ..Flags::default() }).unwrap();
+        assert_eq!((kept.rotate_ns, kept.limits.keep_free), (quarter, Some(KeepFree::Percent(5))));
+        let kept =
+            |free: &str| of(Flags { keep_free: text(free), ..Flags::default() }).map(|kept| kept.limits.keep_free);
+        assert_eq!(kept("2GiB"), Ok(Some(KeepFree::Bytes(2 << 30))));
+        assert_eq!(kept("0"), Ok(None));
+        for wrong in ["51%", "-1%", "%", "5", "5 %", ""] {
+            assert!(kept(wrong).unwrap_err().contains("--keep-free"), "{wrong}");
+        }
         assert!(of(Flags { rotate: text("1s"), ..Flags::default() }).unwrap_err().contains("--rotate"));
         assert!(of(Flags { keep_size: text("2"), ..Flags::default() }).unwrap_err().contains("--keep-size"));
     }

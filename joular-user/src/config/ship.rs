@@ -10,6 +10,9 @@ use joular_data::{redact::Redaction, shipping::Options};
 use super::{ConfigError, Places, duration::nanoseconds, rollup::rollup_window_ns};
 use crate::cli::{Flags, ShipFlags};
 
+/// How long the end of a recording waits for its last run to be shipped.
+const DEFAULT_AT_END: Duration = Duration::from_secs(10);
+
 /// A window of a fleet.
 const DEFAULT_WINDOW: Duration = Duration::from_secs(60);
 
@@ -22,6 +25,8 @@ pub struct Ship {
     pub window_ns: Option<u64>,
     /// Bytes per second, on average.
     pub most_bytes_per_s: Option<u64>,
+    /// How long the end of a recording waits until the last run has arrived.
+    pub at_end: Duration,
 }
 
 impl Ship {
@@ -35,7 +40,7 @@ impl Ship {
 impl Places {
     pub(super) fn ship(&self, flags: &Flags) -> Result<Option<Ship>, ConfigError> {
         let Some(to) = flags.ship.clone() else {
-            return match flags.first_of(&["ship-window", "ship-rate"]) {
+            return match flags.first_of(&["ship-window", "ship-rate", "ship-at-end"]) {
                 Some(key) => Err(self.invalid(key, "it needs --ship, which says where runs go")),
                 None => Ok(None),
             };
@@ -50,7 +55,10 @@ impl Places {
             Some("recorded") => None,
             text => Some(self.ship_window_ns(text, flags.interval.as_deref())?),
         };
-        Ok(Some(Ship { to, window_ns, most_bytes_per_s: self.size("ship-rate", flags.ship_rate.as_deref())? }))
+        let most_bytes_per_s = self.size("ship-rate", flags.ship_rate.as_deref())?;
+        let limits = Duration::ZERO..=Duration::from_secs(3600);
+        let at_end = self.time("ship-at-end", flags.ship_at_end.as_deref(), limits)?.unwrap_or(DEFAULT_AT_END);
+        Ok(Some(Ship { to, window_ns, most_bytes_per_s, at_end }))
     }
 
     fn ship_window_ns(&self, text: Option<&str>, interval: Option<&str>) -> Result<u64, ConfigError> {
@@ -73,7 +81,7 @@ impl Places {
 pub fn ship_once(flags: &ShipFlags) -> Result<Ship, ConfigError> {
     let window_ns = (flags.window != "recorded").then(|| rollup_window_ns(&flags.window)).transpose()?;
     let rate = Places::typed(&Flags::default()).size("rate", flags.rate.as_deref())?;
-    Ok(Ship { to: flags.to.clone(), window_ns, most_bytes_per_s: rate })
+    Ok(Ship { to: flags.to.clone(), window_ns, most_bytes_per_s: rate, at_end: Duration::ZERO })
 }
 
 #[cfg(test)]
@@ -103,6 +111,9 @@ mod tests {
         let ship =
             of(Flags { ship_window: text("recorded"), ship_rate: text("2MiB"), ..to_bucket() }).unwrap().unwrap();
         assert_eq!((ship.window_ns, ship.most_bytes_per_s), (None, Some(2 << 20)));
+        assert_eq!(ship.at_end, Duration::from_secs(10));
+        let ship = of(Flags { ship_at_end: text("50s"), ..to_bucket() }).unwrap().unwrap();
+        assert_eq!(ship.at_end, Duration::from_secs(50));
         let ship = of(Flags { ship_window: text("30s"), interval: text("500ms"), ..to_bucket() }).unwrap().unwrap();
         assert_eq!(ship.window_ns, Some(30_000_000_000));
     }
@@ -118,6 +129,7 @@ mod tests {
                 "--ship-window: it is not a multiple",
             ),
             (Flags { interval: text("60s"), ..to_bucket() }, "--ship-window: it is not a multiple"),
+            (Flags { ship_at_end: text("2h"), ..to_bucket() }, "--ship-at-end: "),
             (Flags { ship_rate: text("fast"), ..to_bucket() }, "--ship-rate: \"fast\" is not a size"),
         ] {
             let error = of(flags).unwrap_err();

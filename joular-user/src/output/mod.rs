@@ -27,7 +27,9 @@ pub use self::{
     guests::GuestPower,
     json::JsonOutput,
     live::Screen,
-    metrics::{MetricsOutput, ReadShipped, Server as MetricsServer, Shipped, Tls, TlsError, Token, TokenError},
+    metrics::{
+        MetricsOutput, ReadService, Server as MetricsServer, ServiceFigures, Shipped, Tls, TlsError, Token, TokenError,
+    },
     otlp::{Collector, Headers, HeadersError, Hooks, OtlpOutput, Pushes},
     run_totals::{RunTotals, RunTotalsOutput},
     screen::ScreenOutput,

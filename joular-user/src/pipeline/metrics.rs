@@ -2,30 +2,35 @@
 
 use std::{fs, sync::Arc};
 
-use joular_data::output::Output;
+use joular_data::{dataset::write::Unwritten, output::Output};
 
 use super::Failure;
 use crate::{
-    agent::{Progress, Shipments},
+    agent::{ServiceState, Shipments},
     config::{Live, Metrics, Otlp, duration::nanoseconds},
     messages,
     output::{
-        Collector, Headers, Hooks, MetricsOutput, MetricsServer, OtlpOutput, Pushes, ReadShipped, Shipped, Tls, Token,
+        Collector, Headers, Hooks, MetricsOutput, MetricsServer, OtlpOutput, Pushes, ReadService, ServiceFigures,
+        Shipped, Tls, Token,
     },
     privileges,
 };
 
 /// Listens and reads secrets already, so that an address in use or a wrong file ends the run before anything is
 /// loaded. The outputs stand in the order in which they must have a window.
-pub fn outputs(options: &Live, progress: Option<Progress>) -> Result<Vec<Box<dyn Output>>, Failure> {
+pub fn outputs(options: &Live, service: &ServiceState) -> Result<Vec<Box<dyn Output>>, Failure> {
     if options.metrics.is_none() && options.otlp.is_none() {
         return Ok(Vec::new());
     }
     let server = options.metrics.as_ref().map(server).transpose()?;
     let collector = options.otlp.as_ref().map(collector).transpose()?;
-    let shipped = progress.map(|progress| Arc::new(move || shipped(&progress.now())) as ReadShipped);
+    let service = service.clone();
+    let figures: ReadService = Arc::new(move || ServiceFigures {
+        unwritten_windows: service.unwritten.as_ref().map(Unwritten::windows),
+        shipped: service.progress.as_ref().map(|progress| shipped(&progress.now())),
+    });
     let pushes = collector.is_some().then(Arc::<Pushes>::default);
-    let metrics = MetricsOutput::new(server, options.metrics_methods, shipped, pushes.clone());
+    let metrics = MetricsOutput::new(server, options.metrics_methods, figures, pushes.clone());
     let live = metrics.live();
     let mut outputs: Vec<Box<dyn Output>> = vec![Box::new(metrics)];
     if let Some((collector, pushes)) = collector.zip(pushes) {
@@ -70,6 +75,17 @@ fn collector(otlp: &Otlp) -> Result<Collector, Failure> {
 }
 
 const fn shipped(sums: &Shipments) -> Shipped {
-    let Shipments { runs, files, bytes, failures, missed_runs, waiting_runs, .. } = *sums;
-    Shipped { runs, files, bytes, failures, missed_runs, waiting_runs }
+    let Shipments {
+        runs,
+        files,
+        bytes,
+        failures,
+        missed_runs,
+        waiting_runs,
+        unreadable_runs,
+        oldest_waiting,
+        last_success,
+        ..
+    } = *sums;
+    Shipped { runs, files, bytes, failures, missed_runs, waiting_runs, unreadable_runs, oldest_waiting, last_success }
 }

@@ -14,6 +14,7 @@ mod held;
 pub mod host;
 mod live;
 mod metrics;
+mod outputs;
 mod recording_file;
 mod replay;
 mod sampler;
@@ -23,20 +24,10 @@ mod told;
 mod wake;
 mod weights;
 
-use std::{
-    fs::File,
-    io::{self, IsTerminal as _},
-    path::Path,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fs::File, io, path::Path, sync::Arc, time::Duration};
 
 use joular_data::{
-    dataset::{
-        OutputDirectory, ParquetOutput,
-        store::{self, Claim, LocalDirectory, Ring, Store},
-        write::Rotated,
-    },
+    dataset::write::Unwritten,
     events::{Event, RunEnd, RunInfo},
     model::{
         cores,
@@ -44,9 +35,6 @@ use joular_data::{
         policy::{Calibrated, Policy, PolicyChoices},
         units::Pid,
     },
-    output::Output,
-    redact::Redaction,
-    shipping::Shipper,
 };
 
 pub use self::{
@@ -60,18 +48,19 @@ use self::{
     consumer::Consumer,
     host::Host,
     live::{Live, Marks, Schedule},
+    outputs::Outputs,
 };
 use crate::{
-    agent::{Heartbeat, Progress, Shipping, service},
+    agent::{Heartbeat, Progress, ServiceState, Shipping, service},
     cli::Exit,
     clock,
-    config::{self, Config, Input, Retention, duration::nanoseconds},
+    config::{self, Config, Input, duration::nanoseconds},
     context::{ContextReader, Roots},
     energy::{self, EnergySource, Selected, watch},
     experiment, heap,
     kernel::{LoadOptions, Loaded, Programs, counters, cpus::CPU_ROOT},
     messages,
-    output::{FaultNotices, GuestPower, JsonOutput, Screen, ScreenOutput},
+    output::GuestPower,
     privileges::{
         self,
         lent::{self, as_the_user},
@@ -87,9 +76,6 @@ use crate::{
     symbols::{Symbolizer, SymbolizerOptions},
     unwind::Publisher,
 };
-
-/// How long the end of a recording waits for its last run to be shipped.
-const LAST_SHIPPING: Duration = Duration::from_secs(10);
 
 /// Runs what the configuration says.
 pub fn run(config: &Config) -> Result<Exit, Failure> {
@@ -164,9 +150,12 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
     counters::check(&options.counters)?;
     let mut selected = energy::select(&options.energy)?;
     let domains = watched_domains(selected.source.as_mut(), options);
-    let Outputs { mut outputs, shipper } = as_the_user(|| outputs(config)).map_err(unprivileged)??;
+    let unwritten = is_service.then(Unwritten::default);
+    let Outputs { mut outputs, shipper } =
+        as_the_user(|| Outputs::open(config, unwritten.as_ref())).map_err(unprivileged)??;
     let progress = shipper.is_some().then(Progress::default);
-    outputs.extend(as_the_user(|| metrics::outputs(options, progress.clone())).map_err(unprivileged)??);
+    let service = ServiceState { unwritten, progress: progress.clone() };
+    outputs.extend(as_the_user(|| metrics::outputs(options, &service)).map_err(unprivileged)??);
     outputs.extend(totals);
     if let Some(directory) = &options.guest_power {
         outputs.push(Box::new(GuestPower::new(directory.clone(), messages::warn)));
@@ -194,12 +183,12 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
         messages::warn(&format!("all privileges are kept, because dropping those not needed failed: {error}"));
     }
     // Threads keep what was dropped before they were there.
-    let shipping = shipper.zip(progress.clone());
+    let shipping = shipper.zip(progress);
     let start_shipping = |((shipper, to), progress)| Shipping::start(shipper, to, progress);
     let shipping = as_the_user(|| shipping.map(start_shipping).transpose()).map_err(unprivileged)?;
     let shipping = shipping.map_err(|source| Failure::Start { what: "the thread that ships", source })?;
     if is_service {
-        outputs.push(Box::new(Heartbeat::new(progress)));
+        outputs.push(Box::new(Heartbeat::new(service)));
     }
     let proc_files = match &options.kubernetes {
         Some(source) => {
@@ -251,7 +240,7 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
     let finished = consumer.finish();
     match (shipping, &outcome) {
         (Some(shipping), Ok(StopReason::Reload)) => shipping.hand_over(),
-        (Some(shipping), _) => shipping.end(LAST_SHIPPING),
+        (Some(shipping), _) => shipping.end(config.ship.as_ref().map_or(Duration::ZERO, |ship| ship.at_end)),
         (None, _) => {}
     }
     let reason = outcome?;
@@ -262,75 +251,11 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
 
 fn replay(config: &Config, recording: &Path) -> Result<Exit, Failure> {
     let file = File::open(recording).map_err(|source| Failure::OpenRecording { path: recording.into(), source })?;
-    let mut consumer = Consumer::new(outputs(config)?.outputs, None, config.redaction.clone());
+    let mut consumer = Consumer::new(Outputs::open(config, None)?.outputs, None, config.redaction.clone());
     let outcome = replay::replay(file, config, &mut consumer);
     consumer.finish()?;
     outcome.map_err(|source| Failure::Replay { path: recording.into(), source })?;
     Ok(Exit::Success)
-}
-
-/// The outputs of a run, and what ships its runs, with the name of the place.
-struct Outputs {
-    outputs: Vec<Box<dyn Output>>,
-    shipper: Option<(Shipper, String)>,
-}
-
-/// The outputs that the configuration asks for. The data set comes first: if it cannot be written,
-/// no other output shows the window.
-fn outputs(config: &Config) -> Result<Outputs, Failure> {
-    let (mut outputs, mut shipper): (Vec<Box<dyn Output>>, _) = (Vec::new(), None);
-    if let Some(path) = &config.output {
-        let (directory, claim) = OutputDirectory::create(path, privileges::invoking_user())?.into_parts();
-        if let Some(ship) = &config.ship {
-            shipper = Some((shipper_of(&directory, ship, &config.redaction)?, ship.to.clone()));
-        }
-        outputs.push(data_set(directory, claim, config));
-    }
-    outputs.push(Box::new(FaultNotices::new(messages::warn)));
-    match config.screen {
-        config::Screen::Table => {
-            let colours = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-            let live = (Screen::of(io::stdout(), colours), config.top);
-            let screen = ScreenOutput::new(io::stdout(), Some(live), config.output.clone());
-            outputs.push(Box::new(if config.no_infer { screen.without_inference() } else { screen }));
-        }
-        config::Screen::Summary => {
-            let screen = ScreenOutput::new(io::stderr(), None, config.output.clone());
-            outputs.push(Box::new(if config.no_infer { screen.without_inference() } else { screen }));
-        }
-        config::Screen::Json if config.is_beside_command => {
-            let json = JsonOutput::new(io::stderr());
-            outputs.push(Box::new(if config.no_infer { json.without_inference() } else { json }));
-        }
-        config::Screen::Json => {
-            let json = JsonOutput::new(io::stdout());
-            outputs.push(Box::new(if config.no_infer { json.without_inference() } else { json }));
-        }
-        config::Screen::Quiet => {}
-    }
-    Ok(Outputs { outputs, shipper })
-}
-
-/// Where the data set goes.
-fn data_set(directory: LocalDirectory, claim: Claim, config: &Config) -> Box<dyn Output> {
-    let store: Box<dyn Store> = match config.retention {
-        Retention { limits, .. } if config.retention.is_limited() => {
-            Box::new(Ring::new(Arc::new(directory), limits, messages::warn))
-        }
-        _ => Box::new(directory),
-    };
-    let output = ParquetOutput::into_store(store, claim, nanoseconds(config.flush));
-    match config.retention.rotate_ns {
-        Some(rotate_ns) => Box::new(Rotated::new(output, rotate_ns)),
-        None => Box::new(output),
-    }
-}
-
-/// What ships the runs of this data set, whose first run has not begun.
-fn shipper_of(directory: &LocalDirectory, ship: &config::Ship, redaction: &Redaction) -> Result<Shipper, Failure> {
-    let options = ship.options(directory.path().to_owned(), redaction.clone());
-    let to = store::open_shared(ship.to.as_ref(), privileges::invoking_user())?;
-    Ok(Shipper::before_recording(Arc::new(directory.clone()), to, options)?)
 }
 
 /// What is measured. Short windows of slow counters are told of.

@@ -6,7 +6,7 @@ use std::{fs, path::Path, process::Command, time::Duration};
 use anyhow::{Result, ensure};
 use joular_tests::{
     clock::wait_for,
-    dataset::DataSet,
+    dataset::{DataSet, share},
     java::Workload,
     paths,
     process::{Finished, Running},
@@ -45,6 +45,7 @@ fn a_service_ships_what_it_records_through_reloads_and_kills() -> Result<()> {
         fs::write(&config, text)
     };
     write("100ms")?;
+    share(&bucket)?;
     let mut manager = Manager::new(folder.path())?;
     let mut service = manager.start(Command::new(paths::joular_bpf()), &config)?;
     let status = manager.wait("STATUS=")?;

@@ -1,17 +1,13 @@
 //! Tests that live metrics are the data set's figures, to the microjoule.
 
-use std::{
-    io::{Read as _, Write as _},
-    net::TcpStream,
-    time::Duration,
-};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
     clock::wait_for,
     java::Workload,
     profiler::{END, Output, Run},
-    prometheus::free_port,
+    prometheus::{answer, free_port},
 };
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -20,10 +16,7 @@ const WINDOWS: f64 = 25.0;
 
 /// The text of a scrape; `None` while nobody listens.
 fn scraped(port: u16) -> Result<Option<String>> {
-    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return Ok(None) };
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: application/openmetrics-text\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
+    let Some(answer) = answer(port, "/metrics", "Accept: application/openmetrics-text\r\n")? else { return Ok(None) };
     let (head, text) = answer.split_once("\r\n\r\n").context("an answer with a head")?;
     ensure!(head.starts_with("HTTP/1.1 200 ") && text.ends_with("# EOF\n"), "{answer}");
     Ok(Some(text.to_owned()))

@@ -11,6 +11,7 @@ mod engines;
 mod errors;
 mod experiments;
 mod faults;
+mod full_disks;
 mod hostile;
 mod image_files;
 mod io_endings;

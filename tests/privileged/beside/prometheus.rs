@@ -12,6 +12,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
     clock::wait_for,
+    dataset::share,
     java::Workload,
     notes, paths,
     profiler::{Output, Run},
@@ -70,6 +71,7 @@ fn a_prometheus_holds_what_the_data_set_has_and_answers_our_dashboard_and_alerts
     let (output, port) = (Output::new()?, free_port()?);
     let jvm = Workload::new("Busy").start()?;
     let run = Run::modelled().pid(jvm.pid()).with("--interval", "100ms").with("--flush", "1s").argument("--quiet");
+    share(output.beside("shipped"))?;
     let run = run.with("--metrics", format!("127.0.0.1:{port}")).with("--ship", output.beside("shipped"));
     let prometheus = Prometheus::scraping(port)?;
     let profiler = run.output(output.dir()).start()?;
@@ -114,6 +116,20 @@ fn a_prometheus_holds_what_the_data_set_has_and_answers_our_dashboard_and_alerts
     let series = prometheus.query("last_over_time(joular_process_joules_total[1h])")?;
     ensure!(series.iter().any(|series| series.labels["service"] == "Busy"), "no series of the service");
     Ok(())
+}
+
+#[test]
+fn each_fault_raises_its_alert_and_no_other_does() -> Result<()> {
+    if !prometheus::is_installed() {
+        notes::skipped("there is no Prometheus (`cargo xtask setup` installs it on Debian)");
+        return Ok(());
+    }
+    let tests = fs::read_to_string(paths::root().join("tests/fixtures/alerts.yml"))?;
+    for (name, _) in of_alerts()? {
+        let may_be_untested = ["JoularLosses", "JoularLate", "JoularCost"].contains(&name.as_str());
+        ensure!(may_be_untested || tests.contains(&name), "no fault of {name}");
+    }
+    prometheus::test_rules(&tests, &paths::root().join("packaging/prometheus/joular-alerts.yml"))
 }
 
 #[test]

@@ -2,8 +2,6 @@
 
 use std::{
     fs::{self, File},
-    io::{Read as _, Write as _},
-    net::TcpStream,
     path::Path,
     process::Command,
     time::Duration,
@@ -17,7 +15,7 @@ use joular_tests::{
     java::{Jvm, Workload},
     process::{Finished, Running},
     profiler::{END, Output, Run},
-    prometheus::free_port,
+    prometheus::{answer, free_port},
 };
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -113,10 +111,7 @@ fn targets() -> Result<(Jvm, Running)> {
 }
 
 fn scraped(port: u16) -> Result<String> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: application/openmetrics-text\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
+    let answer = answer(port, "/metrics", "Accept: application/openmetrics-text\r\n")?.context("it serves metrics")?;
     ensure!(answer.contains("joular_process_joules_total"), "{answer}");
     Ok(answer)
 }

@@ -1,17 +1,23 @@
 //! Tests the container image: it records the host's JVMs with no more than the capabilities and system calls that
 //! the manifests give it, on a root directory that is read-only.
 
-use std::{fs, path::Path, time::Duration};
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::{PermissionsExt as _, symlink},
+    path::Path,
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
     clock::wait_for,
     containers::{self, podman::Podman},
-    dataset::DataSet,
+    dataset::{DataSet, share},
     java::Workload,
     kernels, notes,
     packages::Packages,
     paths,
+    prometheus::{answer, free_port},
 };
 use serde_json::Value;
 
@@ -40,6 +46,23 @@ fn strict_seccomp(folder: &Path) -> Result<String> {
     Ok(format!("--security-opt=seccomp={}", file.display()))
 }
 
+/// A secret as the kubelet lays it: a link to a link, and nobody but its group may read the file.
+fn secret(folder: &Path, name: &str, content: &str) -> Result<()> {
+    let version = folder.join("..2026_11_29_08_00_00.1");
+    fs::create_dir_all(&version)?;
+    fs::write(version.join(name), content)?;
+    fs::set_permissions(version.join(name), Permissions::from_mode(0o440))?;
+    symlink("..2026_11_29_08_00_00.1", folder.join("..data"))?;
+    Ok(symlink(Path::new("..data").join(name), folder.join(name))?)
+}
+
+/// Paths of the probes that the DaemonSet has.
+fn probes() -> Result<Vec<String>> {
+    let text = fs::read_to_string(paths::root().join("packaging/kubernetes/daemon-set.yaml"))?;
+    let path = |line: &str| Some(line.split_once("httpGet: { path: ")?.1.split_once(',')?.0.to_owned());
+    Ok(text.lines().filter_map(path).collect())
+}
+
 #[test]
 fn the_container_image_records_with_exactly_the_capabilities_and_calls_of_its_manifests() -> Result<()> {
     let Some(packages) = Packages::find() else {
@@ -54,14 +77,16 @@ fn the_container_image_records_with_exactly_the_capabilities_and_calls_of_its_ma
     let image = podman.load(&packages.image()?)?;
     let jvm = Workload::new("Busy").start()?;
     // Perf events would need another capability.
-    let alloc = kernels::probes_are_links()?;
+    let (alloc, port) = (kernels::probes_are_links()?, free_port()?);
     let config = format!(
-        "pid = [{}]\nrotate = '10s'\nflush = '1s'\nenergy = 'model'\nship = '/var/lib/joular-bpf/place'\nmetrics = '127.0.0.1:0'\nalloc = {alloc}\n",
+        "pid = [{}]\nrotate = '10s'\nflush = '1s'\nenergy = 'model'\nship = '/var/lib/joular-bpf/place'\nmetrics = '127.0.0.1:{port}'\n\
+         metrics-token = '/etc/joular-bpf/secret/metrics-token'\nalloc = {alloc}\n",
         jvm.pid()
     );
+    secret(&folder.path().join("secret"), "metrics-token", "a-token\n")?;
     fs::write(folder.path().join("agent.toml"), config)?;
     let data = folder.path().join("data");
-    fs::create_dir(&data)?;
+    share(data.join("place"))?;
     let mut options: Vec<String> = ["--pid=host", "--cgroupns=private", "--read-only", "--read-only-tmpfs=false"]
         .into_iter()
         .chain(["--security-opt=no-new-privileges", "--cap-drop=all", "--env=NODE_NAME=node-7"])
@@ -71,6 +96,7 @@ fn the_container_image_records_with_exactly_the_capabilities_and_calls_of_its_ma
     options.push(strict_seccomp(folder.path())?);
     options.push(format!("--volume={}:/var/lib/joular-bpf", data.display()));
     options.push(format!("--volume={}:/etc/joular-bpf/agent.toml:ro", folder.path().join("agent.toml").display()));
+    options.push(format!("--volume={}:/etc/joular-bpf/secret:ro", folder.path().join("secret").display()));
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let command = ["agent", "--log-format", "json"].map(str::to_owned);
     let container = podman.start_with(&options, &image, &command)?;
@@ -78,6 +104,17 @@ fn the_container_image_records_with_exactly_the_capabilities_and_calls_of_its_ma
         Ok(data.join("place/windows").is_dir().then_some(()))
     })
     .with_context(|| podman.logs(&container).unwrap_or_default())?;
+    let asked = |path: &str, headers: &str| -> Result<String> {
+        let answer = answer(port, path, headers)?.context("it serves metrics")?;
+        Ok(answer.lines().next().unwrap_or_default().to_owned())
+    };
+    let probes = probes()?;
+    ensure!(probes.len() == 3, "{probes:?}");
+    for probe in probes {
+        ensure!(asked(&probe, "")? == "HTTP/1.1 200 OK", "{probe}");
+    }
+    ensure!(asked("/metrics", "")? == "HTTP/1.1 401 Unauthorized");
+    ensure!(asked("/metrics", "Authorization: Bearer a-token\r\n")? == "HTTP/1.1 200 OK");
     let code = podman.stop(&container)?;
     let logs = podman.logs(&container)?;
     ensure!(code == 0, "exit code {code}: {logs}");

@@ -51,7 +51,7 @@ impl Host {
         let config = folder.path().join("agent.toml");
         let text = format!(
             "pid = {pids:?}\noutput = {data:?}\nrotate = '10s'\nflush = '1s'\ninterval = '200ms'\nenergy = 'model'\n\
-             model-watts = '2:10'\nship = '{BUCKET}'\nship-window = '5s'\nkeep = '1h'\n{more}\n"
+             model-watts = '2:10'\nship = '{BUCKET}'\nship-window = '5s'\nkeep = '1h'\nkeep-free = '0'\n{more}\n"
         );
         fs::write(&config, text)?;
         Ok(Self { name, network, manager: Manager::new(folder.path())?, data, config, folder })
@@ -176,11 +176,13 @@ fn a_bucket_has_what_each_host_recorded_through_kills_outages_and_steps_of_clock
     let mut agents = hosts.iter_mut().map(|host| host.start(&server)).collect::<Result<Vec<_>>>()?;
     hosts.iter().try_for_each(|host| host.wait_rotation(0))?;
     agents.remove(0).kill();
-    // The disk of another one is full, and its oldest run goes for what comes.
+    // The disk of another one is full. What waits to be shipped stays, and the recording goes on.
+    let kept = hosts[1].runs()?;
     disk.fill()?;
-    let removed = agents[0].wait_stderr_with("removed the oldest run", LIMIT)?;
-    ensure!(removed.contains("no space left on the device"), "{removed}");
+    let failed = agents[0].wait_stderr_with("recording goes on", LIMIT)?;
+    ensure!(failed.contains("no space left on the device") && hosts[1].runs()? >= kept, "{failed}");
     disk.make_room()?;
+    agents[0].wait_stderr_with("the data set is written again", LIMIT)?;
     for agent in agents {
         let stderr = stop(agent)?.stderr;
         ensure!(stderr.contains("503 Service Unavailable") && stderr.contains("wait"), "{stderr}");

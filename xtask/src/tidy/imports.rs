@@ -50,7 +50,7 @@ const DATA: &[(&str, &[&str])] = &[
         &["model", "redact", "text", "events", "sampling", "stacks", "attribution", "output", "dataset", "report"],
     ),
     // Brings rollups elsewhere.
-    ("shipping", &["redact", "output", "dataset", "rollup"]),
+    ("shipping", &["model", "redact", "output", "dataset", "rollup"]),
 ];
 
 /// The parts of `joular-user`, in the same order. Where a row names `data`, the
@@ -93,7 +93,7 @@ const USER: &[(&str, &[&str])] = &[
     ),
     ("sources", &["data", "cli", "energy", "config"]),
     // What a service of a fleet does beside recording.
-    ("agent", &["data", "messages", "shutdown", "privileges"]),
+    ("agent", &["data", "clock", "messages", "shutdown", "privileges"]),
     (
         "pipeline",
         &[

@@ -66,11 +66,14 @@ impl FilePlace {
     }
 
     /// The folder of its host, and the part of its name that stands for the run.
-    pub(crate) fn run(&self) -> (String, String) {
+    pub(crate) fn run(&self) -> RunName {
         let run = self.name.rsplit_once('-').map_or(self.name.as_str(), |(run, _)| run);
         (self.host_folder.clone(), run.to_owned())
     }
 }
+
+/// The folder of a run's host, and the part of file names that stands for the run.
+pub type RunName = (String, String);
 
 /// Of a name that is made fit for a path.
 const MOST_CHARS: usize = 100;

@@ -313,6 +313,8 @@ impl LossCount {
     /// The name under which a window's event says by how many nanoseconds the times of its CPUs may be
     /// off. It is not a loss of events, and tables have it apart.
     pub const INEXACT_CPU_NS: &str = "inexact_cpu_ns";
+    /// Windows before this one that could not be written.
+    pub const UNWRITTEN_WINDOWS: &str = "unwritten_windows";
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,16 +6,16 @@
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash64;
 
-use super::RunName;
 use crate::{
     dataset::{
         error::DataSetError,
+        layout::RunName,
         store::{SHIPPED, Store, StoredFile},
     },
     output::OutputError,
@@ -32,12 +32,27 @@ struct Content {
     runs: BTreeSet<RunName>,
 }
 
-/// The runs that have arrived.
+/// The runs that have arrived, for those who must know it meanwhile. Copies share it.
+#[derive(Clone, Debug, Default)]
+pub struct Arrived(Arc<Mutex<BTreeSet<RunName>>>);
+
+impl Arrived {
+    pub fn has(&self, run: &RunName) -> bool {
+        self.runs().contains(run)
+    }
+
+    fn runs(&self) -> MutexGuard<'_, BTreeSet<RunName>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Notes the runs that have arrived.
 #[derive(Debug)]
 pub(super) struct Ledger {
     /// Of the file: a data set may be shipped to several stores.
     name: String,
-    content: Content,
+    target: String,
+    pub(super) arrived: Arrived,
 }
 
 impl Ledger {
@@ -49,24 +64,20 @@ impl Ledger {
             Some(_) => serde_json::from_slice::<Content>(&file.read_whole(MAX_BYTES)?).unwrap_or_default(),
             None => Content::default(),
         };
-        let of_target = content.target == target;
-        let content = if of_target { content } else { Content { target, runs: BTreeSet::new() } };
-        Ok(Self { name, content })
-    }
-
-    pub(super) fn has(&self, run: &RunName) -> bool {
-        self.content.runs.contains(run)
+        let runs = if content.target == target { content.runs } else { BTreeSet::new() };
+        Ok(Self { name, target, arrived: Arrived(Arc::new(Mutex::new(runs))) })
     }
 
     /// Forgets runs that are no more.
     pub(super) fn retain(&mut self, exists: impl Fn(&RunName) -> bool) {
-        self.content.runs.retain(exists);
+        self.arrived.runs().retain(exists);
     }
 
     pub(super) fn add(&mut self, store: &Arc<dyn Store>, run: RunName) -> Result<(), OutputError> {
-        self.content.runs.insert(run);
+        self.arrived.runs().insert(run);
         let path = || PathBuf::from(SHIPPED).join(&self.name);
-        let bytes = serde_json::to_vec(&self.content).map_err(|error| OutputError::Io {
+        let content = Content { target: self.target.clone(), runs: self.arrived.runs().clone() };
+        let bytes = serde_json::to_vec(&content).map_err(|error| OutputError::Io {
             action: "writing",
             path: path(),
             source: error.into(),

@@ -24,20 +24,23 @@ use std::{
 use serde::Serialize;
 use thiserror::Error;
 
+pub use self::ledger::Arrived;
 use self::{ledger::Ledger, pace::Pace};
 use crate::{
     dataset::{
         column::Table as _,
         error::DataSetError,
+        layout::RunName,
         read::{
             files::{self, RunFiles},
             footer::Footer,
             run_row,
         },
         redacting,
-        store::{ClaimKind, Published, Scratch, Store, StoredFile},
+        store::{ClaimKind, Published, Scratch, SharedPlace, Store, StoredFile},
         tables::{Runs, TABLES},
     },
+    model::units::UnixMicros,
     output::OutputError,
     redact::Redaction,
     rollup,
@@ -49,6 +52,11 @@ const MAX_FILE_BYTES: u64 = 1 << 30;
 /// Files of a run, in one table.
 const MAX_FILES: usize = 100_000;
 
+/// Room for a rollup that a service holds, so that it can ship when the disk is full: many times that of a quarter of an
+/// hour of ten JVMs. Of a small disk it is a part of what is free.
+const RESERVED: u64 = 16 << 20;
+const RESERVED_PART: u64 = 16;
+
 /// What is shipped, and how fast.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -58,7 +66,7 @@ pub struct Options {
     pub redaction: Redaction,
     /// Bytes per second, on average.
     pub most_bytes_per_s: Option<u64>,
-    /// Where the file of a run that is under way lies. It has no name there.
+    /// Where the file of a run that is under way lies. It has no name there, and is not larger than the run.
     pub scratch: PathBuf,
 }
 
@@ -67,10 +75,19 @@ pub struct Options {
 pub enum ShipError {
     /// The data set cannot be read as a whole.
     #[error(transparent)]
-    DataSet(#[from] DataSetError),
-    /// The other store does not take files.
+    DataSet(DataSetError),
+    /// The other store does not take files, or there is no room for those that are to go there.
     #[error(transparent)]
     Target(#[from] OutputError),
+}
+
+impl From<DataSetError> for ShipError {
+    fn from(error: DataSetError) -> Self {
+        match error {
+            DataSetError::Output(error) => Self::Target(error),
+            error => Self::DataSet(error),
+        }
+    }
 }
 
 /// What became of a pass.
@@ -82,6 +99,11 @@ pub struct Passed {
     pub bytes: u64,
     /// Runs that have ended and wait, after the pass.
     pub waiting_runs: u64,
+    /// Of these, runs that cannot be read.
+    pub unreadable_runs: u64,
+    /// When the oldest of these began, if it can be read.
+    #[serde(skip)]
+    pub oldest_waiting: Option<UnixMicros>,
     /// Runs that were removed from the data set before they arrived.
     pub missed_runs: u64,
     /// What went wrong beside, such as with a run that cannot be read, each reported once.
@@ -105,19 +127,18 @@ impl Passed {
     }
 }
 
-/// The folder of a run's host, and the part of file names that stands for the run.
-type RunName = (String, String);
-
 /// Ships the runs of one data set to one store.
 pub struct Shipper {
     from: Arc<dyn Store>,
-    to: Arc<dyn Store>,
+    to: SharedPlace,
     options: Options,
     ledger: Ledger,
+    /// Made when it is needed, and kept.
+    scratch: Option<Arc<Scratch>>,
     /// Runs that were there at the start and that nobody writes to any more, whether or not they have an end.
     ended: BTreeSet<RunName>,
-    /// Runs that have ended and have not arrived, at the last look.
-    waiting: BTreeSet<RunName>,
+    /// Runs that have ended and have not arrived, at the last look, with their start if it can be read.
+    waiting: BTreeMap<RunName, Option<UnixMicros>>,
     told: BTreeSet<RunName>,
     told_of_ledger: bool,
 }
@@ -128,16 +149,19 @@ impl Shipper {
     ///
     /// # Errors
     /// If the data set cannot be read.
-    pub fn before_recording(from: Arc<dyn Store>, to: Arc<dyn Store>, options: Options) -> Result<Self, DataSetError> {
+    pub fn before_recording(from: Arc<dyn Store>, to: SharedPlace, options: Options) -> Result<Self, DataSetError> {
         let ended = found(&from)?.into_keys().collect();
-        Self::new(from, to, options, ended)
+        let free = from.room().map_or(u64::MAX, |room| room.free_bytes);
+        // Without room it is made when there is some.
+        let scratch = Scratch::reserving(&options.scratch, RESERVED.min(free / RESERVED_PART)).ok().map(Arc::new);
+        Ok(Self { scratch, ..Self::new(from, to, options, ended)? })
     }
 
     /// Ships what is there. Of a data set that a recording writes to, these are the runs that have an end.
     ///
     /// # Errors
     /// If the data set cannot be read, or there is no run in it.
-    pub fn of_recorded(from: Arc<dyn Store>, to: Arc<dyn Store>, options: Options) -> Result<Self, ShipError> {
+    pub fn of_recorded(from: Arc<dyn Store>, to: SharedPlace, options: Options) -> Result<Self, ShipError> {
         let runs = files::find(&from)?;
         let ended = match from.claim(ClaimKind::Read) {
             Ok(_nobody_writes) => runs.iter().map(|run| run.place.run()).collect(),
@@ -149,7 +173,7 @@ impl Shipper {
 
     fn new(
         from: Arc<dyn Store>,
-        to: Arc<dyn Store>,
+        to: SharedPlace,
         options: Options,
         ended: BTreeSet<RunName>,
     ) -> Result<Self, DataSetError> {
@@ -160,11 +184,17 @@ impl Shipper {
             to,
             options,
             ledger,
+            scratch: None,
             ended,
-            waiting: BTreeSet::new(),
+            waiting: BTreeMap::new(),
             told: BTreeSet::new(),
             told_of_ledger: false,
         })
+    }
+
+    /// The runs that have arrived, also later.
+    pub fn arrived(&self) -> Arrived {
+        self.ledger.arrived.clone()
     }
 
     /// Ships every run that has ended, the oldest first. `wait` is called to keep the pace, and says whether to
@@ -177,24 +207,26 @@ impl Shipper {
         let mut passed = Passed::default();
         let result = self.ship(&mut passed, wait);
         passed.waiting_runs = self.waiting.len() as u64;
+        passed.unreadable_runs = self.waiting.keys().filter(|name| self.told.contains(*name)).count() as u64;
+        passed.oldest_waiting = self.waiting.values().copied().flatten().min();
         (passed, result)
     }
 
     fn ship(&mut self, passed: &mut Passed, wait: &mut dyn FnMut(Duration) -> bool) -> Result<(), ShipError> {
         let runs = found(&self.from)?;
-        passed.missed_runs = self.waiting.iter().filter(|name| !runs.contains_key(*name)).count() as u64;
+        passed.missed_runs = self.waiting.keys().filter(|name| !runs.contains_key(*name)).count() as u64;
         self.ledger.retain(|name| runs.contains_key(name));
         self.ended.retain(|name| runs.contains_key(name));
         self.told.retain(|name| runs.contains_key(name));
         self.waiting.clear();
         let mut due = Vec::new();
         for (name, files) in runs {
-            if self.ledger.has(&name) {
+            if self.ledger.arrived.has(&name) {
                 continue;
             }
             match run_row::read(&files.row) {
                 Ok(row) if row.end.is_some() || self.ended.contains(&name) => {
-                    self.waiting.insert(name.clone());
+                    self.waiting.insert(name.clone(), Some(row.info.started));
                     due.push((row.info.started, name, files));
                 }
                 // Under way.
@@ -203,9 +235,12 @@ impl Shipper {
             }
         }
         due.sort_by_key(|(started, ..)| *started);
-        let mut pace = Pace::new(self.options.most_bytes_per_s);
+        if due.is_empty() {
+            return Ok(());
+        }
+        let (to, mut pace) = (self.to.open()?, Pace::new(self.options.most_bytes_per_s));
         for (_, name, files) in due {
-            match self.ship_run(&files, &mut pace, wait, passed) {
+            match self.ship_run(&files, to.as_ref(), &mut pace, wait, passed) {
                 Ok(true) => {
                     self.waiting.remove(&name);
                     passed.runs += 1;
@@ -226,7 +261,7 @@ impl Shipper {
 
     /// A run that cannot be read must not keep the others from being shipped.
     fn tell(&mut self, name: &RunName, error: &DataSetError, passed: &mut Passed) {
-        self.waiting.insert(name.clone());
+        self.waiting.entry(name.clone()).or_insert(None);
         if self.told.insert(name.clone()) {
             passed.problems.push(error.to_string());
         }
@@ -234,15 +269,16 @@ impl Shipper {
 
     /// Returns whether it was brought to its end.
     fn ship_run(
-        &self,
+        &mut self,
         files: &RunFiles,
+        to: &dyn Store,
         pace: &mut Pace,
         wait: &mut dyn FnMut(Duration) -> bool,
         passed: &mut Passed,
     ) -> Result<bool, ShipError> {
         let listed = match self.options.window_ns {
             Some(window_ns) => {
-                let scratch: Arc<dyn Store> = Arc::new(Scratch::within(&self.options.scratch)?);
+                let scratch: Arc<dyn Store> = self.scratch(&recorded(files))?;
                 rollup::of_run(files, scratch.as_ref(), window_ns, &self.options.redaction)?;
                 rolled_up(&scratch)?
             }
@@ -260,7 +296,7 @@ impl Shipper {
                 Some(table) => redacting::file(table, &file, MAX_FILE_BYTES, &self.options.redaction)?,
                 None => file.read_whole(MAX_FILE_BYTES)?,
             };
-            if self.to.publish_new(folder, name, &bytes)? == Published::Created {
+            if to.publish_new(folder, name, &bytes)? == Published::Created {
                 passed.files += 1;
                 passed.bytes += bytes.len() as u64;
                 if wait(pace.after(bytes.len() as u64)) {
@@ -269,6 +305,17 @@ impl Shipper {
             }
         }
         Ok(true)
+    }
+
+    /// Room for what is made of these files.
+    fn scratch(&mut self, files: &[StoredFile]) -> Result<Arc<Scratch>, DataSetError> {
+        let scratch = match self.scratch.take() {
+            Some(scratch) => scratch,
+            None => Arc::new(Scratch::within(&self.options.scratch)?),
+        };
+        let bytes = files.iter().map(StoredFile::size_bytes).sum::<Result<u64, _>>()?;
+        scratch.begin_again(bytes.max(RESERVED))?;
+        Ok(Arc::clone(self.scratch.insert(scratch)))
     }
 }
 

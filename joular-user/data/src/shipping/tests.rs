@@ -16,7 +16,7 @@ use crate::{
     dataset::{
         DataSetError, OutputDirectory, ParquetOutput, audit,
         fixture::{self, FLUSH_NS, SECOND},
-        store::{Claim, ClaimKind, LocalDirectory, Object, Published, Store},
+        store::{Claim, ClaimKind, LocalDirectory, Object, Published, SHARE_MARK, SharedPlace, Store},
     },
     events::Event,
     model::policy::Policy,
@@ -61,7 +61,7 @@ fn options(window_ns: Option<u64>) -> Options {
 }
 
 fn shipper(from: &Path, to: Arc<dyn Store>, window_ns: Option<u64>) -> Shipper {
-    Shipper::of_recorded(local(from), to, options(window_ns)).unwrap()
+    Shipper::of_recorded(local(from), SharedPlace::Store(to), options(window_ns)).unwrap()
 }
 
 fn pass(shipper: &mut Shipper) -> Passed {
@@ -205,7 +205,7 @@ fn a_run_under_way_waits_for_its_end_and_a_killed_one_for_nobody() {
     add_killed(from.path(), "a-2");
     // A recorder begins, and its first run with it.
     let directory = OutputDirectory::create(from.path(), None).unwrap();
-    let target = local(to.path());
+    let target = SharedPlace::Store(local(to.path()));
     let mut own = Shipper::before_recording(local(from.path()), target, options(MINUTE)).unwrap();
     let mut output = ParquetOutput::new(directory, FLUSH_NS);
     let info = fixture::run_info(Policy::default());
@@ -228,10 +228,10 @@ fn a_run_that_cannot_be_read_holds_up_no_other_and_is_told_once() {
     fs::write(from.path().join(&broken), "no Parquet").unwrap();
     let mut shipper = shipper(from.path(), local(to.path()), MINUTE);
     let first = pass(&mut shipper);
-    assert_eq!((first.runs, first.waiting_runs, first.problems.len()), (1, 1, 1));
+    assert_eq!((first.runs, first.waiting_runs, first.unreadable_runs, first.problems.len()), (1, 1, 1, 1));
     assert!(first.problems[0].contains(&broken), "{first:?}");
     let second = pass(&mut shipper);
-    assert_eq!((second.runs, second.waiting_runs, second.problems.len()), (0, 1, 0));
+    assert_eq!((second.runs, second.waiting_runs, second.unreadable_runs, second.problems.len()), (0, 1, 1, 0));
     // The ring removes it.
     let of_broken = files(from.path()).into_iter().filter(|(name, _)| name.contains("a-1"));
     of_broken.for_each(|(name, _)| fs::remove_file(from.path().join(name)).unwrap());
@@ -243,7 +243,7 @@ fn a_shipper_that_is_told_to_stop_goes_on_next_time() {
     let (from, to) = (recorded(&["a-1"]), tempfile::tempdir().unwrap());
     let mut shipper = Shipper::of_recorded(
         local(from.path()),
-        local(to.path()),
+        SharedPlace::Store(local(to.path())),
         Options { most_bytes_per_s: Some(1), ..options(MINUTE) },
     )
     .unwrap();
@@ -257,4 +257,35 @@ fn a_shipper_that_is_told_to_stop_goes_on_next_time() {
     assert!(waits.is_sorted() && waits[0] > Duration::from_secs(60), "a byte a second: {waits:?}");
     assert_eq!(pass(&mut shipper).runs, 1);
     assert_eq!(files(to.path()), rolled_up(from.path()));
+}
+
+#[test]
+fn a_share_that_is_not_mounted_gets_nothing_and_holds_up_nothing_else() {
+    let (from, to) = (recorded(&["a-1", "a-2"]), tempfile::tempdir().unwrap());
+    let place = SharedPlace::of(to.path(), None).unwrap();
+    let mut shipper = Shipper::of_recorded(local(from.path()), place, options(MINUTE)).unwrap();
+    let started = Some(fixture::run_info(Policy::default()).started);
+    for _ in 0..2 {
+        let (passed, result) = shipper.pass(&mut |_| false);
+        assert!(matches!(result, Err(ShipError::Target(OutputError::NoShare { .. }))), "{result:?}");
+        assert_eq!(passed, Passed { waiting_runs: 2, oldest_waiting: started, ..Passed::default() });
+        assert_eq!(fs::read_dir(to.path()).unwrap().count(), 0);
+    }
+    let arrived = shipper.arrived();
+    let run = |id: &str| ("host=node-1".to_owned(), id.to_owned());
+    fs::write(to.path().join(SHARE_MARK), "").unwrap();
+    assert!(!arrived.has(&run("a-1")));
+    assert_eq!(pass(&mut shipper).runs, 2);
+    assert!(arrived.has(&run("a-1")) && arrived.has(&run("a-2")));
+    assert_eq!(files(to.path()), rolled_up(from.path()));
+}
+
+#[test]
+fn a_rollup_without_room_is_tried_again_and_blames_no_run() {
+    let (from, to) = (recorded(&["a-1"]), tempfile::tempdir().unwrap());
+    let absent = Options { scratch: from.path().join("absent"), ..options(MINUTE) };
+    let place = SharedPlace::Store(local(to.path()));
+    let (passed, result) = Shipper::of_recorded(local(from.path()), place, absent).unwrap().pass(&mut |_| false);
+    assert!(matches!(result, Err(ShipError::Target(OutputError::Scratch { .. }))), "{result:?}");
+    assert_eq!((passed.waiting_runs, passed.unreadable_runs), (1, 0));
 }

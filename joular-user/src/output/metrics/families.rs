@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use joular_data::{
     model::{
         measure::{Measure, Unit},
-        units::MicroJoules,
+        units::{MicroJoules, UnixMicros},
     },
     stacks::JvmWork,
 };
@@ -23,10 +23,18 @@ pub struct Own {
     pub lag_ns: u64,
     /// `None` if the kernel does not say.
     pub resident_bytes: Option<u64>,
-    /// `None` if runs are not shipped.
-    pub shipped: Option<Shipped>,
+    pub service: ServiceFigures,
     /// `None` if nothing is pushed.
     pub pushed: Option<Pushed>,
+}
+
+/// What a service knows of its data set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServiceFigures {
+    /// Windows that could not be written; `None` if it is not a service.
+    pub unwritten_windows: Option<u64>,
+    /// `None` if runs are not shipped.
+    pub shipped: Option<Shipped>,
 }
 
 /// What was shipped since the recording began, and what waits.
@@ -38,6 +46,12 @@ pub struct Shipped {
     pub failures: u64,
     pub missed_runs: u64,
     pub waiting_runs: u64,
+    /// Of these, runs that cannot be read.
+    pub unreadable_runs: u64,
+    /// When the oldest of these began.
+    pub oldest_waiting: Option<UnixMicros>,
+    /// When all that had ended was there last.
+    pub last_success: Option<UnixMicros>,
 }
 
 /// What became of pushes over OTLP since the recording began.
@@ -66,7 +80,11 @@ pub fn tell(out: &mut impl Families, registry: &Registry, own: Own) {
     methods(out, registry);
     windows(out, registry, own.lag_ns);
     recorder(out, registry, own.resident_bytes);
-    if let Some(shipped) = own.shipped {
+    if let Some(windows) = own.service.unwritten_windows {
+        out.family("joular_unwritten_windows", Kind::Counter, "Windows that could not be written to the data set.");
+        out.sample(&Labels::default(), Figure::whole(windows));
+    }
+    if let Some(shipped) = own.service.shipped {
         shipping(out, shipped);
     }
     if let Some(pushed) = own.pushed {
@@ -237,7 +255,7 @@ fn recorder(out: &mut impl Families, registry: &Registry, resident_bytes: Option
 }
 
 fn shipping(out: &mut impl Families, shipped: Shipped) {
-    let Shipped { runs, files, bytes, failures, missed_runs, waiting_runs } = shipped;
+    let Shipped { runs, files, bytes, failures, missed_runs, waiting_runs, unreadable_runs, .. } = shipped;
     for (name, kind, help, value) in [
         ("joular_shipped_runs", Kind::Counter, "Runs that have arrived where they are shipped to.", runs),
         ("joular_shipped_files", Kind::Counter, "Files of them.", files),
@@ -245,9 +263,26 @@ fn shipping(out: &mut impl Families, shipped: Shipped) {
         ("joular_ship_failures", Kind::Counter, "Tries to ship that failed.", failures),
         ("joular_ship_missed_runs", Kind::Counter, "Runs that were removed before they arrived.", missed_runs),
         ("joular_ship_waiting_runs", Kind::Gauge, "Runs that have ended and wait to be shipped.", waiting_runs),
+        ("joular_ship_unreadable_runs", Kind::Gauge, "Runs that wait and cannot be read.", unreadable_runs),
     ] {
         out.family(name, kind, help);
         out.sample(&Labels::default(), Figure::whole(value));
+    }
+    for (name, help, moment) in [
+        (
+            "joular_ship_oldest_waiting_start_seconds",
+            "Unix time at which the oldest run that waits began.",
+            shipped.oldest_waiting,
+        ),
+        (
+            "joular_ship_last_success_seconds",
+            "Unix time at which all runs that had ended were there last.",
+            shipped.last_success,
+        ),
+    ] {
+        let Some(moment) = moment else { continue };
+        out.family(name, Kind::Gauge, help);
+        out.sample(&Labels::default(), unix(moment.0));
     }
 }
 

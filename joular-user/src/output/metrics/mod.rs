@@ -10,6 +10,7 @@ mod format;
 mod methods;
 mod registry;
 mod sample;
+mod seats;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -29,18 +30,18 @@ use joular_data::{
     stacks::StackTable,
 };
 
-pub use self::{
-    families::Shipped,
-    sample::{Families, Figure, Kind, Labels, Unit},
-    server::Server,
-    tls::{Tls, TlsError},
-    token::{Token, TokenError},
-};
 use self::{
     families::{Own, Pushed, tell},
     format::Exposition,
     registry::{LastWindow, Limits, Registry},
-    server::Running,
+    server::{Running, Served},
+};
+pub use self::{
+    families::{ServiceFigures, Shipped},
+    sample::{Families, Figure, Kind, Labels, Unit},
+    server::Server,
+    tls::{Tls, TlsError},
+    token::{Token, TokenError},
 };
 use super::otlp::Pushes;
 use crate::clock;
@@ -59,7 +60,7 @@ pub struct MetricsOutput {
 pub struct LiveMetrics {
     /// `None` before the run starts.
     shared: Arc<Mutex<Option<Shared>>>,
-    shipped: Option<ReadShipped>,
+    service: Option<ReadService>,
     pushes: Option<Arc<Pushes>>,
 }
 
@@ -70,26 +71,27 @@ pub struct Moment {
     own: Own,
 }
 
-/// Tells what was shipped by now.
-pub type ReadShipped = Arc<dyn Fn() -> Shipped + Send + Sync>;
+/// Tells how the service goes by now.
+pub type ReadService = Arc<dyn Fn() -> ServiceFigures + Send + Sync>;
 
 /// What the window's thread and the server's have in common.
 struct Shared {
     registry: Arc<Registry>,
+    /// When the run began.
+    started: MonotonicNs,
     /// From the last window's end until its figures were here.
     lag_ns: u64,
 }
 
+/// No window may be longer under way than so many windows, or [`LATE_NS`] if that is more.
+const LATE_WINDOWS: u64 = 3;
+const LATE_NS: u64 = 30_000_000_000;
+
 impl MetricsOutput {
-    /// `shipped` is asked for each moment if runs are shipped, and `pushes` is shown if metrics are pushed. Without a
-    /// server, the sums are for others.
-    pub fn new(
-        server: Option<Server>,
-        top_methods: usize,
-        shipped: Option<ReadShipped>,
-        pushes: Option<Arc<Pushes>>,
-    ) -> Self {
-        let live = LiveMetrics { shared: Arc::default(), shipped, pushes };
+    /// `service` is asked for each moment, and `pushes` is shown if metrics are pushed. Without a server, the sums are
+    /// for others.
+    pub fn new(server: Option<Server>, top_methods: usize, service: ReadService, pushes: Option<Arc<Pushes>>) -> Self {
+        let live = LiveMetrics { shared: Arc::default(), service: Some(service), pushes };
         Self { top_methods, live, waiting: server, running: None }
     }
 
@@ -113,18 +115,45 @@ impl LiveMetrics {
             let shared = shared.as_ref()?;
             (Arc::clone(&shared.registry), shared.lag_ns)
         };
-        let shipped = self.shipped.as_ref().map(|shipped| shipped());
+        let service = self.service.as_ref().map(|service| service()).unwrap_or_default();
         let pushed = self.pushes.as_ref().map(|pushes| Pushed::of(pushes));
-        Some(Moment { registry, own: Own { lag_ns, resident_bytes: resident_bytes(), shipped, pushed } })
+        Some(Moment { registry, own: Own { lag_ns, resident_bytes: resident_bytes(), service, pushed } })
     }
 
-    /// For a scrape.
-    fn text(&self) -> String {
+    /// Time since the last window ended, or the run began, and whether that is long.
+    fn since_window(&self) -> Option<(u64, bool)> {
+        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let Shared { registry, started, .. } = shared.as_ref()?;
+        let since_ns = clock::monotonic_now().since(registry.last.map_or(*started, |last| last.end));
+        let late_ns = registry.run.interval_ns.saturating_mul(LATE_WINDOWS).max(LATE_NS);
+        Some((since_ns, since_ns > late_ns))
+    }
+}
+
+impl Served for LiveMetrics {
+    fn metrics(&self) -> String {
         let mut text = Exposition::default();
         if let Some(moment) = self.now() {
             moment.tell(&mut text);
         }
         text.finish()
+    }
+
+    fn is_alive(&self) -> (bool, String) {
+        match self.since_window() {
+            None => (true, "the run has not begun".to_owned()),
+            Some((since_ns, is_late)) => {
+                (!is_late, format!("the last window ended {} s ago", since_ns / 1_000_000_000))
+            }
+        }
+    }
+
+    fn is_ready(&self) -> (bool, String) {
+        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        match shared.as_ref().map_or(0, |shared| shared.registry.windows) {
+            0 => (false, "no window has ended yet".to_owned()),
+            windows => (true, format!("{windows} windows have ended")),
+        }
     }
 }
 
@@ -155,10 +184,11 @@ impl Shared {
 impl Output for MetricsOutput {
     fn run_started(&mut self, run: &RunInfo) -> Result<()> {
         let registry = Arc::new(Registry::new(Limits::new(self.top_methods), run));
-        *self.live.shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(Shared { registry, lag_ns: 0 });
+        *self.live.shared.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Shared { registry, started: clock::monotonic_now(), lag_ns: 0 });
         if let Some(server) = self.waiting.take() {
             let live = self.live();
-            let running = server.start(Arc::new(move || live.text()));
+            let running = server.start(Arc::new(live));
             self.running = Some(running.map_err(|source| OutputError::Stream { what: "metrics", source })?);
         }
         Ok(())

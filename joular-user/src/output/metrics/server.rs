@@ -1,6 +1,6 @@
 //! Serves the metrics over HTTP, on a thread of its own.
 //!
-//! It answers GET and HEAD only, a few connections at a time, each for a few seconds at most, so slow
+//! It answers GET and HEAD only, a few connections at a time ([`super::seats`]), each for a few seconds at most, so slow
 //! clients hold up nothing but each other.
 
 use std::{
@@ -23,13 +23,17 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpListener as Listener,
-    sync::{Semaphore, oneshot},
+    sync::oneshot,
     time::{sleep, timeout},
 };
 
-use super::{format::prometheus_text, tls::Tls, token::Token};
+use super::{
+    format::prometheus_text,
+    seats::{Seat, Seats},
+    tls::Tls,
+    token::Token,
+};
 
-const CONNECTIONS: usize = 16;
 const HEADER_TIME: Duration = Duration::from_secs(2);
 const CONNECTION_TIME: Duration = Duration::from_secs(10);
 const MAX_HEADER_BYTES: usize = 16 * 1024;
@@ -38,8 +42,19 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// Makes the text that a scrape gets.
-pub type Render = Arc<dyn Fn() -> String + Send + Sync>;
+/// What there is to be served.
+pub trait Served: Send + Sync {
+    /// The text that a scrape gets.
+    fn metrics(&self) -> String;
+
+    /// Whether windows end as they should, and a line that says so.
+    fn is_alive(&self) -> (bool, String);
+
+    /// Whether there are figures, and a line that says so.
+    fn is_ready(&self) -> (bool, String);
+}
+
+type Serves = Arc<dyn Served>;
 
 /// A socket that listens; nobody answers yet.
 #[derive(Debug)]
@@ -76,7 +91,7 @@ impl Server {
     ///
     /// # Errors
     /// If there can be no thread or event loop.
-    pub fn start(self, render: Render) -> io::Result<Running> {
+    pub fn start(self, served: Serves) -> io::Result<Running> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
         std::thread::Builder::new().name("metrics".to_owned()).spawn(move || {
@@ -84,7 +99,7 @@ impl Server {
             let _allowed = rustix::process::setpriority_process(None, 0);
             runtime.block_on(async move {
                 tokio::select! {
-                    () = serve(self, render) => {}
+                    () = serve(self, served) => {}
                     _ = stopped => {}
                 }
             });
@@ -93,28 +108,29 @@ impl Server {
     }
 }
 
-async fn serve(mut server: Server, render: Render) {
+async fn serve(mut server: Server, served: Serves) {
     let Ok(listener) = Listener::from_std(server.listener) else { return };
-    let (token, places) = (Arc::new(server.token), Arc::new(Semaphore::new(CONNECTIONS)));
+    let (token, seats) = (Arc::new(server.token), Seats::default());
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return };
         match listener.accept().await {
-            Ok((stream, _)) => {
-                let (acceptor, token, render) = (server.tls.as_mut().map(Tls::acceptor), token.clone(), render.clone());
-                tokio::spawn(async move {
+            Ok((stream, client)) => {
+                let (acceptor, token, served) = (server.tls.as_mut().map(Tls::acceptor), token.clone(), served.clone());
+                let seat = Arc::new(seats.take(client.ip()));
+                let number = seat.number();
+                let task = tokio::spawn(async move {
                     let connection = async {
                         match acceptor {
-                            None => connection(stream, token, render).await,
+                            None => connection(stream, seat, token, served).await,
                             Some(acceptor) => {
                                 if let Ok(stream) = acceptor.accept(stream).await {
-                                    connection(stream, token, render).await;
+                                    connection(stream, seat, token, served).await;
                                 }
                             }
                         }
                     };
                     let _late = timeout(CONNECTION_TIME, connection).await;
-                    drop(place);
                 });
+                seats.serve(number, task.abort_handle());
             }
             // There may be no descriptor left.
             Err(_) => sleep(Duration::from_millis(100)).await,
@@ -122,10 +138,18 @@ async fn serve(mut server: Server, render: Render) {
     }
 }
 
-async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin, token: Arc<Option<Token>>, render: Render) {
+async fn connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    seat: Arc<Seat>,
+    token: Arc<Option<Token>>,
+    served: Serves,
+) {
     let answer = service_fn(move |request: Request<hyper::body::Incoming>| {
-        let token = token.as_ref().as_ref();
-        let answer = answer(request.method(), request.uri().path(), request.headers(), token, || render());
+        let is_allowed = is_allowed(request.headers(), token.as_ref().as_ref());
+        if is_allowed {
+            seat.trust();
+        }
+        let answer = answer(request.method(), request.uri().path(), request.headers(), is_allowed, &*served);
         async move { Ok::<_, Infallible>(answer) }
     });
     let _broken = http1::Builder::new()
@@ -141,8 +165,8 @@ fn answer(
     method: &Method,
     path: &str,
     headers: &HeaderMap,
-    token: Option<&Token>,
-    metrics: impl FnOnce() -> String,
+    is_allowed: bool,
+    served: &dyn Served,
 ) -> Response<Full<Bytes>> {
     if ![Method::GET, Method::HEAD].contains(method) {
         let mut refusal = response(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "only GET and HEAD\n");
@@ -151,19 +175,26 @@ fn answer(
     }
     match path {
         "/health" | "/-/healthy" => response(StatusCode::OK, PLAIN, "ok\n"),
+        "/livez" => probe(served.is_alive()),
+        "/readyz" => probe(served.is_ready()),
         "/" => response(StatusCode::OK, PLAIN, "joular-bpf: metrics are at /metrics\n"),
-        "/metrics" if !is_allowed(headers, token) => {
+        "/metrics" if !is_allowed => {
             let mut refusal = response(StatusCode::UNAUTHORIZED, PLAIN, "a bearer token is needed\n");
             refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             refusal
         }
-        "/metrics" if takes_open_metrics(headers) => response(StatusCode::OK, OPEN_METRICS, metrics()),
+        "/metrics" if takes_open_metrics(headers) => response(StatusCode::OK, OPEN_METRICS, served.metrics()),
         "/metrics" => {
-            let text = prometheus_text(&metrics());
+            let text = prometheus_text(&served.metrics());
             response(StatusCode::OK, PROMETHEUS, text)
         }
         _ => response(StatusCode::NOT_FOUND, PLAIN, "metrics are at /metrics\n"),
     }
+}
+
+fn probe((is_well, text): (bool, String)) -> Response<Full<Bytes>> {
+    let status = if is_well { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    response(status, PLAIN, text + "\n")
 }
 
 fn response(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {

@@ -1,9 +1,32 @@
 use std::{
     io::{Read as _, Write as _},
     net::TcpStream,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Instant,
 };
 
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+
 use super::*;
+use crate::procs::limits;
+
+struct Fixed {
+    is_well: bool,
+}
+
+impl Served for Fixed {
+    fn metrics(&self) -> String {
+        TEXT.to_owned()
+    }
+
+    fn is_alive(&self) -> (bool, String) {
+        (self.is_well, "windows end".to_owned())
+    }
+
+    fn is_ready(&self) -> (bool, String) {
+        (self.is_well, "windows have ended".to_owned())
+    }
+}
 
 const TEXT: &str = "# TYPE a counter\n# HELP a Of a test\na_total 1\n# EOF\n";
 
@@ -15,7 +38,7 @@ fn started(token: Option<&str>) -> (SocketAddr, Running) {
     });
     let server = Server::bind("127.0.0.1:0".parse().unwrap(), token, None).unwrap();
     let address = server.address().unwrap();
-    (address, server.start(Arc::new(|| TEXT.to_owned())).unwrap())
+    (address, server.start(Arc::new(Fixed { is_well: true })).unwrap())
 }
 
 /// What the server answers until it closes the connection.
@@ -54,6 +77,8 @@ fn only_reading_a_few_paths_is_answered() {
         ("GET", "/", 200),
         ("GET", "/health", 200),
         ("GET", "/-/healthy", 200),
+        ("GET", "/livez", 200),
+        ("GET", "/readyz", 200),
         ("GET", "/metrics?x=1", 200),
         ("GET", "/metrics/", 404),
         ("GET", "/../etc/passwd", 404),
@@ -86,11 +111,25 @@ fn metrics_need_the_token_and_health_does_not() {
 }
 
 #[test]
-fn clients_that_send_nothing_or_too_much_hold_up_nobody_for_long() {
+fn probes_say_what_is_not_well() {
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), None, None).unwrap();
+    let address = server.address().unwrap();
+    let _running = server.start(Arc::new(Fixed { is_well: false })).unwrap();
+    for (path, text) in [("/livez", "windows end\n"), ("/readyz", "windows have ended\n")] {
+        let answer = got(address, path, "");
+        assert!(answer.starts_with("HTTP/1.1 503 ") && answer.ends_with(text), "{answer}");
+    }
+}
+
+#[test]
+fn clients_that_send_nothing_or_too_much_hold_up_nobody() {
     let (address, _running) = started(None);
-    let idle: Vec<TcpStream> = (0..2 * CONNECTIONS).map(|_| TcpStream::connect(address).unwrap()).collect();
+    limits::raise_open_files();
+    let idle: Vec<TcpStream> = (0..2_000).map(|_| TcpStream::connect(address).unwrap()).collect();
+    // Their time is not over yet.
+    let begin = Instant::now();
     let answer = got(address, "/metrics", "");
-    assert!(answer.ends_with("a_total 1\n"), "{answer}");
+    assert!(answer.ends_with("a_total 1\n") && begin.elapsed() < Duration::from_secs(1), "{answer}");
     drop(idle);
     let mut stream = TcpStream::connect(address).unwrap();
     // The server may close before all is written.
@@ -98,6 +137,41 @@ fn clients_that_send_nothing_or_too_much_hold_up_nobody_for_long() {
     let mut answer = Vec::new();
     let _reset = stream.read_to_end(&mut answer);
     assert!(!String::from_utf8_lossy(&answer).contains(" 200 "));
+}
+
+/// A connection from this host's other address 127.0.0.2.
+fn from_elsewhere(address: SocketAddr) -> rustix::io::Result<TcpStream> {
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    bind(&socket, &SocketAddr::from(([127, 0, 0, 2], 0)))?;
+    connect(&socket, &address)?;
+    Ok(TcpStream::from(socket))
+}
+
+#[test]
+fn a_flood_of_headers_from_another_host_leaves_a_place_for_scrapes() {
+    let (address, _running) = started(Some("secret"));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    // It is refused, or ended, sooner or later.
+                    let Ok(mut stream) = from_elsewhere(address) else { continue };
+                    let begun = stream.write_all(b"GET /metrics HTTP/1.1\r\n");
+                    while begun.is_ok()
+                        && stream.write_all(b"X: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n").is_ok()
+                    {
+                    }
+                }
+            });
+        }
+        for _ in 0..20 {
+            let begin = Instant::now();
+            let answer = got(address, "/metrics", "Authorization: Bearer secret\r\n");
+            assert!(answer.ends_with("a_total 1\n") && begin.elapsed() < Duration::from_secs(1), "{answer}");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
 }
 
 #[test]

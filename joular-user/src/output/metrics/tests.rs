@@ -84,9 +84,10 @@ fn registry(limits: Limits) -> Registry {
 }
 
 fn shown(registry: &Registry) -> BTreeMap<String, u128> {
-    let shipped = Some(Shipped { waiting_runs: 3, ..Shipped::default() });
+    let shipped = Shipped { waiting_runs: 3, last_success: Some(UnixMicros(1_500_000)), ..Shipped::default() };
+    let service = ServiceFigures { unwritten_windows: Some(7), shipped: Some(shipped) };
     let mut text = Exposition::default();
-    tell(&mut text, registry, Own { lag_ns: 5, resident_bytes: Some(7), shipped, pushed: Some(Pushed::default()) });
+    tell(&mut text, registry, Own { lag_ns: 5, resident_bytes: Some(7), service, pushed: Some(Pushed::default()) });
     parsed(&text.finish())
 }
 
@@ -125,6 +126,41 @@ fn the_text_is_open_metrics_and_its_sums_are_the_windows() {
         assert_eq!(sum(&series, "joular_last_window_start_seconds"), start);
         assert!(goes_on(&before, &series), "{before:?} {series:?}");
         before = series;
+    }
+}
+
+#[test]
+fn probes_know_when_the_last_window_ended() {
+    let mut output = MetricsOutput::new(None, 0, Arc::new(ServiceFigures::default), None);
+    let live = output.live();
+    let well = |live: &LiveMetrics| (live.is_alive().0, live.is_ready().0);
+    assert_eq!(well(&live), (true, false), "the run has not begun");
+    output.run_started(&fixture::run()).unwrap();
+    assert_eq!(well(&live), (true, false), "the first window is under way");
+    let mut stacks = StackTable::default();
+    let window = fixture::window(SMALL, &mut stacks, 0);
+    let ending = |ended_ns: u64| WindowReport { start: MonotonicNs(ended_ns - window.length_ns), ..window.clone() };
+    let now = clock::monotonic_now().0;
+    output.window(&ending(now - 10_000_000_000), &stacks).unwrap();
+    assert_eq!(well(&live), (true, true));
+    output.window(&ending(now - 40_000_000_000), &stacks).unwrap();
+    assert_eq!(well(&live), (false, true));
+    assert!(live.is_alive().1.starts_with("the last window ended 4"), "{:?}", live.is_alive());
+}
+
+/// docs/metrics.md has the table.
+#[test]
+fn a_jvm_has_as_many_series_as_the_document_says() {
+    for (methods, most) in [(0, 15), (3, 15 + 1 + 4 * 3)] {
+        let (mut registry, mut stacks) = (registry(Limits::new(methods)), StackTable::default());
+        (0..SMALL.processes).for_each(|index| registry.process(&fixture::process(index)));
+        for index in 0..20 {
+            registry.window(&fixture::window(SMALL, &mut stacks, index), &stacks);
+        }
+        let series = shown(&registry);
+        let of_processes = series.keys().filter(|key| key.contains("pid=\"")).count();
+        let jvms = SMALL.processes as usize;
+        assert!(of_processes >= 15 * jvms && of_processes <= most * jvms, "{methods}: {of_processes} of {jvms} JVMs");
     }
 }
 

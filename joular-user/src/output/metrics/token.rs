@@ -27,7 +27,7 @@ pub enum TokenError {
 }
 
 impl Token {
-    /// Reads the token of a file that only its owner may read.
+    /// Reads the token of a file that only its owner and group may read.
     ///
     /// # Errors
     /// See [`TokenError`].

@@ -26,7 +26,7 @@ pub enum HeadersError {
 }
 
 impl Headers {
-    /// Reads a file that only its owner may read, with one header a line.
+    /// Reads a file that only its owner and group may read, with one header a line.
     ///
     /// # Errors
     /// See [`HeadersError`].

@@ -57,7 +57,7 @@ impl WindowTimes {
             let ms = step_ms.unsigned_abs();
             return Some(format!(
                 "the clock was set back by {ms} ms: windows go on as if it had not been, because their starts are keys; \
-                 clock_offset_us in table windows has the difference; start a new run to have none"
+                 clock_offset_us in table windows has the difference; a new run has none"
             ));
         }
         let suspended_ms = self.suspended_ns / 1_000_000;

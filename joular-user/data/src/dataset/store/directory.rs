@@ -18,7 +18,7 @@ use std::{
 use rustix::fs::OFlags;
 
 use super::{
-    Claim, ClaimKind, Object, Published, Store,
+    Claim, ClaimKind, Object, Published, Room, Store,
     create::no_links,
     held::{HeldDirectory, Obstacle},
     lock::{self, LOCK},
@@ -48,6 +48,11 @@ impl LocalDirectory {
     pub(super) fn held(self) -> Result<Self> {
         let held = self.root()?;
         Ok(Self { held: Some(held), ..self })
+    }
+
+    /// Whether it holds a file of this name.
+    pub(super) fn has(&self, name: &str) -> Result<bool> {
+        self.root()?.has(name).map_err(|source| OutputError::from_io("looking for", self.root.join(name), source))
     }
 
     fn root(&self) -> Result<Arc<HeldDirectory>> {
@@ -184,6 +189,10 @@ impl Store for LocalDirectory {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(OutputError::from_io("looking for", path, source)),
         }
+    }
+
+    fn room(&self) -> Option<Room> {
+        self.root().ok()?.room().ok()
     }
 
     fn claim(&self, kind: ClaimKind) -> Result<Claim> {

@@ -13,14 +13,14 @@ use std::{
 
 use rustix::{
     fs::{
-        AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, linkat, mkdirat, openat, renameat, renameat_with, statat,
-        unlinkat,
+        AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, fstatvfs, linkat, mkdirat, openat, renameat, renameat_with,
+        statat, unlinkat,
     },
     io::Errno,
 };
 
 use super::{
-    Published,
+    Published, Room,
     create::{DIRECTORY_MODE, FILE_MODE, give},
 };
 
@@ -57,6 +57,14 @@ impl HeldDirectory {
             self.sync()?;
         }
         Ok(Self(folder))
+    }
+
+    pub(super) fn has(&self, name: &str) -> io::Result<bool> {
+        match statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// What is there in place of a folder that could not be opened.
@@ -105,6 +113,11 @@ impl HeldDirectory {
 
     pub(super) fn remove(&self, name: &str) -> io::Result<()> {
         Ok(unlinkat(&self.0, name, AtFlags::empty())?)
+    }
+
+    /// What its file system has.
+    pub(super) fn room(&self) -> io::Result<Room> {
+        Ok(fstatvfs(&self.0)?.into())
     }
 
     /// Removes a folder in it that is empty.

@@ -31,12 +31,16 @@ pub(super) fn shared(path: &Path) -> Result<Option<File>> {
 
 /// Keeps everybody else from a directory, as long as the file is open.
 pub(super) fn exclusive(path: &Path, owner: Option<(u32, u32)>) -> Result<File> {
-    let failed = |source| OutputError::from_io("locking", path, source);
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
-    let mut file = locked(path, FlockOperation::NonBlockingLockExclusive, || create_file(&mut options, path, owner))?;
-    // The pid is only a hint for whoever finds the directory in use.
-    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(failed)?;
+    let open = || match create_file(&mut options, path, owner) {
+        // It may be writable later. Until then the lock that is there does.
+        Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => File::open(path),
+        opened => opened,
+    };
+    let mut file = locked(path, FlockOperation::NonBlockingLockExclusive, open)?;
+    // The pid is only a hint for whoever finds the directory in use: a full disk has no room for it.
+    let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
     Ok(file)
 }
 

@@ -13,7 +13,9 @@ mod object;
 mod output_directory;
 mod place;
 mod ring;
+mod room;
 mod scratch;
+mod shared;
 
 use std::{
     any::Any,
@@ -30,7 +32,9 @@ pub use self::{
     output_directory::OutputDirectory,
     place::PlaceError,
     ring::{Limits, Ring},
+    room::{KeepFree, Room},
     scratch::Scratch,
+    shared::{SHARE_MARK, SharedPlace},
 };
 use super::error::{DataSetError, Result};
 use crate::output::OutputError;
@@ -84,6 +88,11 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// If that cannot be told.
     fn find(&self, folder: &Path, name: &str) -> Result<Option<PathBuf>, OutputError>;
 
+    /// What its file system has; `None` if it has no bounds, or does not say.
+    fn room(&self) -> Option<Room> {
+        None
+    }
+
     /// Keeps others from the data set for as long as the claim is held.
     ///
     /// # Errors
@@ -128,23 +137,6 @@ fn bucket(root: &Path, url: &BucketUrl) -> io::Result<Arc<dyn Store>> {
 #[cfg(not(feature = "object-store"))]
 fn bucket(_root: &Path, _url: &BucketUrl) -> io::Result<Arc<dyn Store>> {
     Err(io::Error::other("this joular-bpf was built without the feature object-store"))
-}
-
-/// A place that several may publish new files to at the same time: a bucket, or a directory, made if it is not
-/// there, whose files will belong to `owner`.
-///
-/// # Errors
-/// If there can be no such directory, or it is not a place. A bucket is not asked yet.
-pub fn open_shared(place: &Path, owner: Option<(u32, u32)>) -> Result<Arc<dyn Store>, OutputError> {
-    match Place::of(place)? {
-        Place::Directory(root) => {
-            create::create_directories(&root, owner)?;
-            Ok(Arc::new(LocalDirectory::new(&root, owner)))
-        }
-        Place::Bucket(url) => {
-            bucket(place, &url).map_err(|source| OutputError::Bucket { action: "opening", path: place.into(), source })
-        }
-    }
 }
 
 /// What became of a file that was to be new.

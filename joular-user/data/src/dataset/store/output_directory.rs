@@ -8,7 +8,6 @@ use super::{
     Claim, ClaimKind, LocalDirectory, SHIPPED, Store,
     create::{create_directories, create_directory},
     directory::PARTIAL,
-    held::HeldDirectory,
     lock::LOCK,
     place::Place,
 };
@@ -31,6 +30,15 @@ impl OutputDirectory {
     pub fn create(root: &Path, owner: Option<(u32, u32)>) -> Result<Self> {
         refuse_bucket(root)?;
         create_directories(root, owner)?;
+        let made = Self::within(root, owner)?;
+        made.probe()?;
+        Ok(made)
+    }
+
+    /// The same, for a run that goes on when it cannot be written to: that is not tried.
+    pub fn create_lasting(root: &Path, owner: Option<(u32, u32)>) -> Result<Self> {
+        refuse_bucket(root)?;
+        create_directories(root, owner)?;
         Self::within(root, owner)
     }
 
@@ -48,7 +56,7 @@ impl OutputDirectory {
             io::ErrorKind::AlreadyExists => OutputError::Exists { path: root.to_owned() },
             _ => OutputError::from_io("creating", root, source),
         })?;
-        let created = Self::within(root, owner);
+        let created = Self::within(root, owner).and_then(|made| made.probe().map(|()| made));
         if created.as_ref().is_err_and(|error| !matches!(error, OutputError::InUse { .. })) {
             // The error that counts is the first one.
             let _ = fs::remove_dir(root.join(PARTIAL));
@@ -81,12 +89,12 @@ impl OutputDirectory {
         let made = Self { directory, claim };
         let partial = made.directory.partial()?;
         partial.clear().map_err(|source| OutputError::from_io("removing leftovers in", root.join(PARTIAL), source))?;
-        made.probe(&partial)?;
         Ok(made)
     }
 
-    fn probe(&self, partial: &HeldDirectory) -> Result<()> {
-        let written = self.directory.write(partial, PROBE, b"probe").and_then(|()| partial.remove(PROBE));
+    fn probe(&self) -> Result<()> {
+        let partial = self.directory.partial()?;
+        let written = self.directory.write(&partial, PROBE, b"probe").and_then(|()| partial.remove(PROBE));
         written.map_err(|source| OutputError::from_io("writing a probe file in", self.path(), source))
     }
 }

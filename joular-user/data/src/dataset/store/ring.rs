@@ -2,8 +2,8 @@
 //!
 //! Runs go whole, because later files of a run refer to stacks and processes of earlier ones. So the run
 //! that is being written stays, and a recorder that wants a bound begins a new run from time to time
-//! ([`crate::dataset::write::Rotated`]). When the disk is full, the oldest run goes for the file that is
-//! to be written.
+//! ([`crate::dataset::write::Rotated`]). When the disk is full, or others would have less of it than they are to
+//! have, the oldest run goes for the file that is to be written, unless it is spared.
 //!
 //! A run's age is counted in time that was recorded after it, not by the wall clock: a clock that is set
 //! wrong removes nothing.
@@ -15,12 +15,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{Claim, ClaimKind, Object, Published, Store, StoredFile};
+use super::{Claim, ClaimKind, KeepFree, Object, Published, Room, Store, StoredFile};
 use crate::{
     dataset::{
         column::Table as _,
         error::{DataSetError, Result},
-        layout::FilePlace,
+        layout::{FilePlace, RunName},
         read::{files::MAX_FILES, footer::Footer, run_row},
         tables::{Runs, TABLES, Windows},
     },
@@ -35,16 +35,22 @@ pub struct Limits {
     /// Recorded time, nanoseconds.
     pub time_ns: Option<u64>,
     pub bytes: Option<u64>,
+    /// What stays free on the file system; without it, a run goes only when nothing is.
+    pub keep_free: Option<KeepFree>,
 }
 
 /// What says that a run was removed because the disk is full.
 type Tell = Box<dyn Fn(&str) + Send + Sync>;
+
+/// Whether a run stays although there is no room.
+type IsSpared = Box<dyn Fn(&RunName) -> bool + Send + Sync>;
 
 /// A store whose oldest runs go.
 pub struct Ring {
     store: Arc<dyn Store>,
     limits: Limits,
     tell: Tell,
+    is_spared: IsSpared,
     /// What is known of runs that have ended: they are measured once.
     measured: Mutex<BTreeMap<RunName, Kept>>,
 }
@@ -54,9 +60,6 @@ impl fmt::Debug for Ring {
         f.debug_struct("Ring").field("store", &self.store).field("limits", &self.limits).finish_non_exhaustive()
     }
 }
-
-/// The folder of a run's host, and the part of file names that stands for the run.
-type RunName = (String, String);
 
 /// A run that may be removed.
 #[derive(Clone, Debug, Default)]
@@ -73,14 +76,20 @@ struct Kept {
 impl Ring {
     /// `tell` is called with a line for people when a run goes because the disk is full.
     pub fn new(store: Arc<dyn Store>, limits: Limits, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self { store, limits, tell: Box::new(tell), measured: Mutex::default() }
+        Self { store, limits, tell: Box::new(tell), is_spared: Box::new(|_| false), measured: Mutex::default() }
+    }
+
+    /// Without room, other runs than these go. Beyond the limits of time and bytes they go like all others.
+    #[must_use]
+    pub fn sparing(self, is_spared: impl Fn(&RunName) -> bool + Send + Sync + 'static) -> Self {
+        Self { is_spared: Box::new(is_spared), ..self }
     }
 
     /// Removes the oldest runs until the rest is within the limits.
     fn enforce(&self, current: &RunName) -> Result<()> {
         let runs = self.runs(current)?;
         let (mut time_ns, mut bytes, mut is_over) = (0_u64, 0_u64, false);
-        for run in runs.iter().rev() {
+        for (_, run) in runs.iter().rev() {
             (time_ns, bytes) = (time_ns.saturating_add(run.time_ns), bytes.saturating_add(run.bytes));
             let is_beyond = |sum: u64, most: Option<u64>| most.is_some_and(|most| sum > most);
             // A run that is older than one that has to go, goes too: nobody expects holes.
@@ -98,14 +107,24 @@ impl Ring {
         &self,
         folder: &Path,
         name: &str,
+        bytes: &[u8],
         publish: impl Fn() -> Result<T, OutputError>,
     ) -> Result<T, OutputError> {
         let current = of_file(folder, name);
         let failed = |error| as_output(error, self.path());
         let published = loop {
-            match publish() {
-                Err(error @ OutputError::DiskFull { .. }) => {
-                    if !self.make_room(&current).map_err(failed)? {
+            let published = if self.leaves_enough(bytes.len() as u64) {
+                publish()
+            } else {
+                Err(OutputError::KeptFree { path: self.path().join(folder).join(name) })
+            };
+            match published {
+                Err(error @ (OutputError::DiskFull { .. } | OutputError::KeptFree { .. })) => {
+                    let why = match error {
+                        OutputError::KeptFree { .. } => "less than --keep-free would stay free",
+                        _ => "no space left on the device",
+                    };
+                    if !self.make_room(&current, why).map_err(failed)? {
                         return Err(error);
                     }
                 }
@@ -119,16 +138,22 @@ impl Ring {
         Ok(published)
     }
 
-    /// Removes the oldest run. Returns whether there was any.
-    fn make_room(&self, current: &RunName) -> Result<bool> {
+    /// Whether others have what they are to have, with a file of so many bytes.
+    fn leaves_enough(&self, bytes: u64) -> bool {
+        let kept = self.limits.keep_free.zip(self.store.room());
+        kept.is_none_or(|(keep_free, room)| keep_free.allows(room, bytes))
+    }
+
+    /// Removes the oldest run that may go. Returns whether there was any.
+    fn make_room(&self, current: &RunName, why: &str) -> Result<bool> {
         let runs = self.runs(current)?;
-        let Some(oldest) = runs.first() else { return Ok(false) };
+        let Some((_, oldest)) = runs.iter().find(|(name, _)| !(self.is_spared)(name)) else { return Ok(false) };
         self.remove_run(oldest)?;
         #[allow(clippy::cast_precision_loss, reason = "for people")]
         let mib = oldest.bytes as f64 / f64::from(1 << 20);
         let time_s = seconds(oldest.time_ns);
         (self.tell)(&format!(
-            "{}: no space left on the device: removed the oldest run, {time_s:.0} s in {mib:.1} MiB",
+            "{}: {why}: removed the oldest run, {time_s:.0} s in {mib:.1} MiB",
             self.store.path().display()
         ));
         Ok(true)
@@ -139,7 +164,7 @@ impl Ring {
     }
 
     /// All runs but the current one, the oldest first.
-    fn runs(&self, current: &RunName) -> Result<Vec<Kept>> {
+    fn runs(&self, current: &RunName) -> Result<Vec<(RunName, Kept)>> {
         let mut files: BTreeMap<RunName, Vec<PathBuf>> = BTreeMap::new();
         for table in TABLES.iter().rev().chain([&Runs::NAME]) {
             for file in self.store.list(table, MAX_FILES)? {
@@ -155,8 +180,8 @@ impl Ring {
                 entry.insert(self.measure(files)?);
             }
         }
-        let mut runs: Vec<Kept> = measured.values().cloned().collect();
-        runs.sort_by_key(|run| run.started);
+        let mut runs: Vec<_> = measured.iter().map(|(name, run)| (name.clone(), run.clone())).collect();
+        runs.sort_by_key(|(_, run)| run.started);
         Ok(runs)
     }
 
@@ -214,11 +239,11 @@ impl Store for Ring {
     }
 
     fn publish(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<(), OutputError> {
-        self.with_room(folder, name, || self.store.publish(folder, name, bytes))
+        self.with_room(folder, name, bytes, || self.store.publish(folder, name, bytes))
     }
 
     fn publish_new(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<Published, OutputError> {
-        self.with_room(folder, name, || self.store.publish_new(folder, name, bytes))
+        self.with_room(folder, name, bytes, || self.store.publish_new(folder, name, bytes))
     }
 
     fn remove(&self, file: &Path) -> Result<(), OutputError> {
@@ -227,6 +252,10 @@ impl Store for Ring {
 
     fn find(&self, folder: &Path, name: &str) -> Result<Option<PathBuf>, OutputError> {
         self.store.find(folder, name)
+    }
+
+    fn room(&self) -> Option<Room> {
+        self.store.room()
     }
 
     fn claim(&self, kind: ClaimKind) -> Result<Claim, OutputError> {

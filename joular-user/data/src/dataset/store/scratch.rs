@@ -12,6 +12,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use rustix::{fs::FallocateFlags, io::Errno};
+
 use super::{Claim, ClaimKind, Object, Published, ReadAt, Store};
 use crate::{
     dataset::error::{DataSetError, Result as ReadResult},
@@ -24,14 +26,24 @@ pub struct Scratch {
     /// Where the file was made.
     folder: PathBuf,
     file: Arc<File>,
+    /// Bytes that it has on disk, whatever it holds.
+    reserved: u64,
     parts: Mutex<Parts>,
 }
 
 /// Where each file of the data set lies in the one file.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Parts {
     places: BTreeMap<PathBuf, Place>,
     end: u64,
+    /// Bytes that it may have.
+    most: u64,
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        Self { places: BTreeMap::new(), end: 0, most: u64::MAX }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +58,33 @@ impl Scratch {
     pub fn within(folder: &Path) -> Result<Self> {
         let file = tempfile::tempfile_in(folder)
             .map_err(|source| OutputError::Scratch { folder: folder.to_owned(), source })?;
-        Ok(Self { folder: folder.to_owned(), file: Arc::new(file), parts: Mutex::default() })
+        Ok(Self { folder: folder.to_owned(), file: Arc::new(file), reserved: 0, parts: Mutex::default() })
+    }
+
+    /// The same, with so many bytes that nobody else can take. Some file systems have no such thing.
+    ///
+    /// # Errors
+    /// As [`Self::within`], or if there is no room.
+    pub fn reserving(folder: &Path, reserved: u64) -> Result<Self> {
+        let scratch = Self::within(folder)?;
+        if reserved == 0 {
+            return Ok(scratch);
+        }
+        match rustix::fs::fallocate(&scratch.file, FallocateFlags::empty(), 0, reserved) {
+            Ok(()) | Err(Errno::OPNOTSUPP) => Ok(Self { reserved, ..scratch }),
+            Err(error) => Err(OutputError::Scratch { folder: folder.to_owned(), source: error.into() }),
+        }
+    }
+
+    /// Forgets all that it holds. It takes no more than so many bytes then, or what is reserved if that is more.
+    ///
+    /// # Errors
+    /// If its room cannot be given back.
+    pub fn begin_again(&self, most: u64) -> Result<()> {
+        let mut parts = self.parts();
+        let shrunk = if parts.end > self.reserved { self.file.set_len(self.reserved) } else { Ok(()) };
+        *parts = Parts { most: most.max(self.reserved), ..Parts::default() };
+        shrunk.map_err(|source| OutputError::Scratch { folder: self.folder.clone(), source })
     }
 
     /// What a thread that panicked left is whole: a part is noted after it was written.
@@ -78,7 +116,9 @@ impl Store for Scratch {
     fn publish(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
         let mut parts = self.parts();
         let place = Place { offset: parts.end, length: bytes.len() as u64 };
-        let written = self.file.write_all_at(bytes, place.offset);
+        let is_small = place.length <= parts.most.saturating_sub(place.offset);
+        let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, "it holds more than it may");
+        let written = if is_small { self.file.write_all_at(bytes, place.offset) } else { Err(too_large()) };
         written.map_err(|source| OutputError::Scratch { folder: self.folder.clone(), source })?;
         parts.end = parts.end.saturating_add(place.length);
         parts.places.insert(folder.join(name), place);
@@ -146,6 +186,24 @@ mod tests {
         assert!(matches!(store.open(Path::new("threads/x.parquet")), Err(DataSetError::Io { .. })));
         assert!(store.find(Path::new("runs/host=a"), "x.parquet").unwrap().is_some());
         assert!(store.find(Path::new("runs/host=b"), "x.parquet").unwrap().is_none());
+    }
+
+    #[test]
+    fn what_is_reserved_stays_and_the_rest_is_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Scratch::reserving(folder.path(), 8_192).unwrap();
+        let publish = |bytes: usize| store.publish(Path::new("t"), &format!("{bytes}.parquet"), &vec![1; bytes]);
+        let size = || store.file.metadata().unwrap().len();
+        assert_eq!(size(), 8_192);
+        publish(20_000).unwrap();
+        assert_eq!(size(), 20_000);
+        store.begin_again(10_000).unwrap();
+        assert_eq!((size(), store.list("t", 9).unwrap().len()), (8_192, 0));
+        publish(6_000).unwrap();
+        assert!(publish(4_001).unwrap_err().to_string().contains("more than it may"));
+        publish(4_000).unwrap();
+        store.begin_again(0).unwrap();
+        publish(8_192).unwrap();
     }
 
     #[test]

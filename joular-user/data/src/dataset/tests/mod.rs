@@ -6,6 +6,7 @@ mod compact;
 mod context;
 mod counters;
 mod io;
+mod lasting;
 mod marks;
 mod reattribute;
 mod ring;

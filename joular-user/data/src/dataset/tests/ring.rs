@@ -20,7 +20,7 @@ use crate::{
             stacks::ReadStacks,
         },
         reattribute,
-        store::{self, Claim, ClaimKind, Limits, LocalDirectory, Object, Published, Ring, Store},
+        store::{self, Claim, ClaimKind, KeepFree, Limits, LocalDirectory, Object, Published, Ring, Room, Store},
         tables::Stacks,
         write::Rotated,
     },
@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// Ten seconds, of a run that begins six seconds before a full minute.
-const EVERY_NS: u64 = 10 * SECOND;
+pub(super) const EVERY_NS: u64 = 10 * SECOND;
 
 fn rotated(root: &Path, change: impl Fn(&mut Event)) {
     let output = ParquetOutput::new(OutputDirectory::create(root, None).unwrap(), FLUSH_NS);
@@ -39,7 +39,7 @@ fn rotated(root: &Path, change: impl Fn(&mut Event)) {
 }
 
 /// Gives a run's events to an output, all reads of energy being good unless changed.
-fn play_output(mut output: impl Output, change: impl Fn(&mut Event)) {
+pub(super) fn play_output(mut output: impl Output, change: impl Fn(&mut Event)) {
     let mut engine = crate::attribution::Engine::default();
     for mut event in fixture::events(Policy::default()) {
         if let Event::Energy(reading) = &mut event {
@@ -77,7 +77,7 @@ fn failing(second: u64) -> impl Fn(&mut Event) {
     }
 }
 
-fn audited(root: &Path) -> Vec<audit::RunAudit> {
+pub(super) fn audited(root: &Path) -> Vec<audit::RunAudit> {
     let audits = audit::run(root).unwrap();
     for audit in &audits {
         assert_eq!(audit.told, [""; 0], "{}", audit.run_id);
@@ -85,7 +85,7 @@ fn audited(root: &Path) -> Vec<audit::RunAudit> {
     audits
 }
 
-fn windows(audits: &[audit::RunAudit]) -> Vec<(&str, u64)> {
+pub(super) fn windows(audits: &[audit::RunAudit]) -> Vec<(&str, u64)> {
     audits.iter().map(|audit| (audit.run_id.trim_start_matches(RUN_ID), audit.windows)).collect()
 }
 
@@ -195,9 +195,9 @@ fn a_run_waits_for_energy_that_is_to_come_but_not_for_ever() {
 
 /// A directory on a disk with room for so many bytes.
 #[derive(Debug)]
-struct SmallDisk {
-    directory: LocalDirectory,
-    most: AtomicU64,
+pub(super) struct SmallDisk {
+    pub(super) directory: LocalDirectory,
+    pub(super) most: Arc<AtomicU64>,
 }
 
 impl SmallDisk {
@@ -241,6 +241,11 @@ impl Store for SmallDisk {
         self.directory.find(folder, name)
     }
 
+    fn room(&self) -> Option<Room> {
+        let bytes = self.most.load(Ordering::Relaxed);
+        Some(Room { bytes, free_bytes: bytes.saturating_sub(self.used()), files: 0, free_files: 0 })
+    }
+
     fn claim(&self, kind: ClaimKind) -> Result<Claim, OutputError> {
         self.directory.claim(kind)
     }
@@ -252,7 +257,7 @@ fn through_ring(root: &Path, limits: Limits, most: u64) -> Vec<String> {
     let claim = directory.claim(ClaimKind::Write).unwrap();
     let told = Arc::new(Mutex::new(Vec::new()));
     let listener = Arc::clone(&told);
-    let disk = SmallDisk { directory, most: AtomicU64::new(most) };
+    let disk = SmallDisk { directory, most: Arc::new(most.into()) };
     let ring = Ring::new(Arc::new(disk), limits, move |line| listener.lock().unwrap().push(line.to_owned()));
     play_output(Rotated::new(ParquetOutput::into_store(Box::new(ring), claim, FLUSH_NS), EVERY_NS), no_change);
     let told = told.lock().unwrap();
@@ -278,14 +283,15 @@ fn the_oldest_runs_go_when_there_is_too_much() {
         (25 * SECOND, &[".0001", ".0002", ".0003"]),
     ] {
         let root = tempfile::tempdir().unwrap();
-        let told = through_ring(root.path(), Limits { time_ns: Some(time_ns), bytes: None }, u64::MAX);
+        let limits = Limits { time_ns: Some(time_ns), ..Limits::default() };
+        let told = through_ring(root.path(), limits, u64::MAX);
         let audits = audited(root.path());
         assert_eq!(audits.iter().map(|audit| audit.run_id.trim_start_matches(RUN_ID)).collect::<Vec<_>>(), left);
         assert_eq!(told, [""; 0], "that is what was asked for");
     }
     let whole = size(root.path());
     let root = tempfile::tempdir().unwrap();
-    through_ring(root.path(), Limits { time_ns: None, bytes: Some(whole / 2) }, u64::MAX);
+    through_ring(root.path(), Limits { bytes: Some(whole / 2), ..Limits::default() }, u64::MAX);
     let audits = audited(root.path());
     assert!(audits.len() < 4 && audits.last().is_some_and(|last| last.run_id.ends_with(".0003")), "{audits:?}");
     // Nothing stays of what went, not even a folder of its date.
@@ -309,10 +315,24 @@ fn a_full_disk_costs_the_oldest_run_and_never_the_recording() {
 }
 
 #[test]
+fn others_keep_what_they_are_to_have() {
+    let whole = tempfile::tempdir().unwrap();
+    through_ring(whole.path(), Limits::default(), u64::MAX);
+    let most = size(whole.path());
+    let root = tempfile::tempdir().unwrap();
+    let limits = Limits { keep_free: Some(KeepFree::Bytes(most / 3)), ..Limits::default() };
+    let told = through_ring(root.path(), limits, most);
+    let audits = audited(root.path());
+    assert!(!told.is_empty() && told.iter().all(|line| line.contains("less than --keep-free would stay free")));
+    assert_eq!(audits.len() + told.len(), 4, "{told:?}");
+    assert!(size(root.path()) <= most - most / 3);
+}
+
+#[test]
 fn a_disk_that_is_full_of_something_else_is_an_error() {
     let root = tempfile::tempdir().unwrap();
     let directory = LocalDirectory::new(root.path(), None);
-    let disk = SmallDisk { directory, most: AtomicU64::new(10) };
+    let disk = SmallDisk { directory, most: Arc::new(10.into()) };
     let ring = Ring::new(Arc::new(disk), Limits::default(), |_| {});
     let folder = PathBuf::from_iter(["runs", "date=2026-03-01", "host=a"]);
     let written = ring.publish(&folder, "a-0000.parquet", b"more than ten bytes");
@@ -332,7 +352,7 @@ fn what_a_crash_left_of_a_removed_run_goes_first() {
     }
     let ring = Ring::new(
         store::open(root.path()).unwrap(),
-        Limits { bytes: Some(u64::MAX), time_ns: Some(24 * SECOND) },
+        Limits { bytes: Some(u64::MAX), time_ns: Some(24 * SECOND), keep_free: None },
         |_| {},
     );
     let folder = PathBuf::from_iter(["runs", "date=2026-03-02", "host=node-1"]);

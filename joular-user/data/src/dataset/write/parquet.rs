@@ -4,7 +4,12 @@
 //! that the live run gave. `windows` is written last: where its rows are, those of the other tables
 //! are whole.
 
-use super::{flush::FlushWriter, rows::Rows, run_row};
+use super::{
+    broken::{BrokenRun, Written},
+    flush::FlushWriter,
+    rows::Rows,
+    run_row,
+};
 use crate::{
     attribution::window_report::WindowReport,
     dataset::{
@@ -13,6 +18,7 @@ use crate::{
         tables::Boot,
     },
     events::{ProcessInfo, RunEnd, RunInfo},
+    model::units::UnixMicros,
     output::{Output, OutputError, Result},
     stacks::StackTable,
     totals::RunSums,
@@ -40,7 +46,7 @@ enum State {
     Idle,
     Running(Box<Run>),
     /// A write failed. Whatever came after it would make a data set with a hole.
-    Failed,
+    Failed(Box<BrokenRun>),
 }
 
 /// What exists between a run's start and its end.
@@ -50,10 +56,17 @@ struct Run {
     sums: RunSums,
     /// Window time buffered.
     buffered_ns: u64,
+    /// Windows that no complete file has yet.
+    buffered_windows: u64,
     /// Date that the buffered rows belong to.
     date: String,
     /// Number of the next file.
     next: u32,
+    /// The end of the last window.
+    until: UnixMicros,
+    written: Written,
+    /// The files that are being written.
+    incomplete: Option<FilePlace>,
 }
 
 impl ParquetOutput {
@@ -76,13 +89,40 @@ impl ParquetOutput {
             rows: Rows::new(info, first_index, self.boot),
             sums: RunSums::default(),
             buffered_ns: 0,
+            buffered_windows: 0,
             date: date(info.started),
             next: 0,
+            until: info.started,
+            written: Written::default(),
+            incomplete: None,
         };
         run_row::must_be_new(&*self.store, info)?;
         run_row::publish(&*self.store, info, None)?;
         self.state = State::Running(Box::new(run));
         Ok(())
+    }
+
+    /// Windows that are lost if the next write fails.
+    pub(super) fn buffered_windows(&self) -> u64 {
+        match &self.state {
+            State::Running(run) => run.buffered_windows,
+            State::Idle | State::Failed(_) => 0,
+        }
+    }
+
+    /// Ends the run whose writing failed, if there is one. Another one may begin then.
+    pub(super) fn end_broken(&mut self) -> Result<()> {
+        if let State::Failed(broken) = &self.state {
+            broken.end(&*self.store)?;
+            self.state = State::Idle;
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, run: Run) {
+        self.boot = run.rows.boot;
+        self.state =
+            State::Failed(Box::new(BrokenRun { info: run.info, written: run.written, incomplete: run.incomplete }));
     }
 }
 
@@ -102,12 +142,14 @@ impl Output for ParquetOutput {
         let run = match &mut self.state {
             State::Idle => return Ok(()),
             State::Running(run) => run,
-            State::Failed => return Err(OutputError::AfterFailure),
+            State::Failed(_) => return Err(OutputError::AfterFailure),
         };
         let result = run.window(&*self.store, self.flush_ns, report, stacks);
         self.has_let_go |= run.buffered_ns == 0;
-        if result.is_err() {
-            self.state = State::Failed;
+        if result.is_err()
+            && let State::Running(run) = std::mem::replace(&mut self.state, State::Idle)
+        {
+            self.fail(*run);
         }
         result
     }
@@ -119,11 +161,14 @@ impl Output for ParquetOutput {
     fn run_ended(&mut self, end: &RunEnd) -> Result<()> {
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => Ok(()),
-            State::Running(run) => {
+            State::Running(mut run) => {
                 self.boot = run.rows.boot;
-                run.end(&*self.store, end)
+                run.end(&*self.store, end).inspect_err(|_| self.fail(*run))
             }
-            State::Failed => Err(OutputError::AfterFailure),
+            State::Failed(broken) => {
+                self.state = State::Failed(broken);
+                Err(OutputError::AfterFailure)
+            }
         }
     }
 }
@@ -135,7 +180,10 @@ impl Run {
             self.flush(store)?;
             self.date = date;
         }
+        self.buffered_windows += 1;
         self.sums.add(report);
+        let length_us = i64::try_from(report.length_ns / 1000).unwrap_or(i64::MAX);
+        self.until = UnixMicros(report.wall_start.0.saturating_add(length_us));
         self.rows.window(report, stacks)?;
         self.buffered_ns = self.buffered_ns.saturating_add(report.length_ns);
         if self.buffered_ns >= flush_ns || self.rows.load() >= MAX_LOAD {
@@ -144,7 +192,7 @@ impl Run {
         Ok(())
     }
 
-    fn end(mut self, store: &dyn Store, end: &RunEnd) -> Result<()> {
+    fn end(&mut self, store: &dyn Store, end: &RunEnd) -> Result<()> {
         self.rows.process_rows(None)?;
         self.flush(store)?;
         run_row::publish(store, &self.info, Some((end, &self.sums)))
@@ -158,7 +206,12 @@ impl Run {
         let place = FilePlace::new(&self.info, &self.date, self.next);
         self.next += 1;
         self.buffered_ns = 0;
-        self.rows.tables.each(&mut FlushWriter { store, info: &self.info, place: &place })
+        let place = self.incomplete.insert(place);
+        self.rows.tables.each(&mut FlushWriter { store, info: &self.info, place })?;
+        self.incomplete = None;
+        self.written = Written { sums: self.sums.clone(), until: self.until };
+        self.buffered_windows = 0;
+        Ok(())
     }
 }
 

@@ -3,14 +3,24 @@
 //!
 //! The recording goes on meanwhile. What is known of a process is told again in each run in which it
 //! runs.
+//!
+//! What lasts goes on as well when the data set cannot be written: another run begins once it can.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
-use super::{parquet::ParquetOutput, rows::text_bytes};
+use super::{
+    clock::RunClock,
+    lasting::{Lasting, Unwritten},
+    parquet::ParquetOutput,
+    rows::text_bytes,
+};
 use crate::{
     attribution::window_report::WindowReport,
     events::{ProcessInfo, RunEnd, RunInfo},
-    model::units::{Pid, UnixMicros},
+    model::units::{MonotonicNs, Pid, UnixMicros},
     output::{Output, Result},
     stacks::StackTable,
 };
@@ -30,6 +40,10 @@ pub struct Rotated {
     output: ParquetOutput,
     every_us: i64,
     run: Option<Run>,
+    /// Windows that are in memory.
+    buffered: u64,
+    /// `None`: it fails with the first write that fails.
+    lasting: Option<Lasting>,
 }
 
 type ProcessKey = (Pid, u64);
@@ -42,6 +56,7 @@ struct Run {
     number: u32,
     /// Stretch of the wall clock that it is of.
     stretch: i64,
+    clock: RunClock,
     /// Whether energy of its last window is to come with a later one.
     waits: bool,
     known: BTreeMap<ProcessKey, Known>,
@@ -60,12 +75,83 @@ struct Known {
 impl Rotated {
     /// Begins a run whenever the wall clock passes a multiple of `every_ns`.
     pub fn new(output: ParquetOutput, every_ns: u64) -> Self {
-        Self { output, every_us: i64::try_from(every_ns / 1000).unwrap_or(i64::MAX).max(1), run: None }
+        let every_us = i64::try_from(every_ns / 1000).unwrap_or(i64::MAX).max(1);
+        Self { output, every_us, run: None, buffered: 0, lasting: None }
     }
 
-    fn stretch(&self, moment: UnixMicros) -> i64 {
-        moment.0.div_euclid(self.every_us)
+    /// Goes on if the data set cannot be written. `tell` is called with a line for people when that begins and ends.
+    #[must_use]
+    pub fn lasting(self, unwritten: Unwritten, tell: impl Fn(&str) + 'static) -> Self {
+        Self { lasting: Some(Lasting::new(unwritten, tell)), ..self }
     }
+
+    fn write(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
+        let Some(run) = &mut self.run else { return Ok(()) };
+        let mut placed = run.clock.of(report);
+        let stretch = stretch(placed.wall_start, self.every_us);
+        if run.is_over(stretch) {
+            self.output.run_ended(&RunEnd { ended: placed.wall_start, reason: REASON.to_owned() })?;
+            placed = self.begin(report)?;
+        }
+        self.window_of_run(&placed, stacks)
+    }
+
+    /// The first window after others were lost.
+    fn write_again(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
+        self.buffered = 0;
+        self.output.end_broken()?;
+        let placed = self.begin(report)?;
+        let noted = self.lasting.as_ref().map(|lasting| lasting.noted(&placed));
+        self.window_of_run(noted.as_ref().unwrap_or(&placed), stacks)
+    }
+
+    /// Begins the next run, of which this is the first window. Returns it with its time in that run.
+    fn begin<'r>(&mut self, report: &'r WindowReport) -> Result<Cow<'r, WindowReport>> {
+        self.buffered = 0;
+        let Some(run) = &mut self.run else { return Ok(Cow::Borrowed(report)) };
+        run.clock = RunClock::beginning(report);
+        let placed = run.clock.of(report);
+        (run.number, run.stretch) = (run.number.saturating_add(1), stretch(placed.wall_start, self.every_us));
+        run.told.clear();
+        run.forget();
+        let run_id = format!("{}.{:04}", run.info.run_id, run.number);
+        let info = RunInfo { run_id, started: placed.wall_start, ..run.info.clone() };
+        self.output.begin(&info, report.index)?;
+        Ok(placed)
+    }
+
+    fn window_of_run(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
+        let Some(run) = &mut self.run else { return Ok(()) };
+        for process in &report.processes {
+            let key = (process.pid, process.start_boottime_ns);
+            let Some(known) = run.known.get_mut(&key) else { continue };
+            known.run = run.number;
+            if run.told.insert(key) {
+                self.output.process(&known.info);
+            }
+        }
+        run.waits = report.domains.iter().any(|domain| domain.read_failed());
+        self.output.window(report, stacks)?;
+        self.buffered = self.output.buffered_windows();
+        Ok(())
+    }
+
+    /// Notes what came of writing, which cost `windows` if it failed. What passes is not an error for what lasts.
+    fn go_on(&mut self, outcome: Result<()>, windows: u64, now: MonotonicNs) -> Result<()> {
+        match (&mut self.lasting, outcome) {
+            (Some(lasting), Err(error)) if error.may_pass() => {
+                lasting.failed(&error, windows, now);
+                self.buffered = 0;
+                Ok(())
+            }
+            (_, outcome) => outcome,
+        }
+    }
+}
+
+/// The stretch of the wall clock that a moment is in.
+const fn stretch(moment: UnixMicros, every_us: i64) -> i64 {
+    moment.0.div_euclid(every_us)
 }
 
 impl Run {
@@ -101,13 +187,15 @@ impl Output for Rotated {
         self.run = Some(Run {
             info: info.clone(),
             number: 0,
-            stretch: self.stretch(info.started),
+            stretch: stretch(info.started, self.every_us),
+            clock: RunClock::default(),
             waits: false,
             known: BTreeMap::new(),
             known_bytes: 0,
             told: BTreeSet::new(),
         });
-        self.output.run_started(info)
+        let outcome = self.output.run_started(info);
+        self.go_on(outcome, 0, MonotonicNs(0))
     }
 
     fn process(&mut self, info: &ProcessInfo) {
@@ -118,27 +206,19 @@ impl Output for Rotated {
     }
 
     fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
-        let stretch = self.stretch(report.wall_start);
-        let Some(run) = &mut self.run else { return Ok(()) };
-        if run.is_over(stretch) {
-            self.output.run_ended(&RunEnd { ended: report.wall_start, reason: REASON.to_owned() })?;
-            (run.number, run.stretch) = (run.number.saturating_add(1), stretch);
-            run.told.clear();
-            run.forget();
-            let run_id = format!("{}.{:04}", run.info.run_id, run.number);
-            let info = RunInfo { run_id, started: report.wall_start, ..run.info.clone() };
-            self.output.begin(&info, report.index)?;
-        }
-        for process in &report.processes {
-            let key = (process.pid, process.start_boottime_ns);
-            let Some(known) = run.known.get_mut(&key) else { continue };
-            known.run = run.number;
-            if run.told.insert(key) {
-                self.output.process(&known.info);
+        let is_resumed = match &mut self.lasting {
+            Some(lasting) if lasting.rests(report.start) => {
+                lasting.lose(1);
+                return Ok(());
             }
+            Some(lasting) => lasting.resumes(),
+            None => false,
+        };
+        let outcome = if is_resumed { self.write_again(report, stacks) } else { self.write(report, stacks) };
+        if let Some(lasting) = self.lasting.as_mut().filter(|_| outcome.is_ok() && self.buffered == 0) {
+            lasting.succeeded();
         }
-        run.waits = report.domains.iter().any(|domain| domain.read_failed());
-        self.output.window(report, stacks)
+        self.go_on(outcome, self.buffered + 1, report.start)
     }
 
     fn has_let_go(&mut self) -> bool {
@@ -147,6 +227,13 @@ impl Output for Rotated {
 
     fn run_ended(&mut self, end: &RunEnd) -> Result<()> {
         self.run = None;
-        self.output.run_ended(end)
+        let is_resting = self.lasting.as_ref().is_some_and(Lasting::is_resting);
+        let outcome = if is_resting { self.output.end_broken() } else { self.output.run_ended(end) };
+        if let Some(lasting) = self.lasting.as_mut().filter(|_| outcome.is_ok() && !is_resting) {
+            lasting.succeeded();
+        }
+        self.go_on(outcome, self.buffered, MonotonicNs(0))?;
+        self.lasting.iter().for_each(Lasting::ended);
+        Ok(())
     }
 }

@@ -29,6 +29,11 @@ pub(crate) fn publish(store: &dyn Store, info: &RunInfo, end: Option<(&RunEnd, &
     publish_record(store, &RunRecord { run: info, end, rolled_up_from_ns: None })
 }
 
+pub(super) fn remove(store: &dyn Store, info: &RunInfo) -> Result<()> {
+    let place = place(info);
+    store.remove(&place.folder(Runs::NAME).join(&place.name))
+}
+
 pub(crate) fn publish_record(store: &dyn Store, record: &RunRecord<'_>) -> Result<()> {
     let mut rows = Buffer::<Runs>::new();
     rows.push(record).map_err(OutputError::encode(Runs::NAME))?;
