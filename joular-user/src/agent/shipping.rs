@@ -39,7 +39,7 @@ pub struct Shipments {
     pub unreadable_runs: u64,
     /// When the oldest run that waits began.
     pub oldest_waiting: Option<UnixMicros>,
-    /// When all that had ended was there last.
+    /// When a pass last succeeded.
     pub last_success: Option<UnixMicros>,
     pub failures: u64,
     /// Whether the last try failed.

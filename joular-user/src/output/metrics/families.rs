@@ -50,7 +50,7 @@ pub struct Shipped {
     pub unreadable_runs: u64,
     /// When the oldest of these began.
     pub oldest_waiting: Option<UnixMicros>,
-    /// When all that had ended was there last.
+    /// When a pass last succeeded.
     pub last_success: Option<UnixMicros>,
 }
 
@@ -274,11 +274,7 @@ fn shipping(out: &mut impl Families, shipped: Shipped) {
             "Unix time at which the oldest run that waits began.",
             shipped.oldest_waiting,
         ),
-        (
-            "joular_ship_last_success_seconds",
-            "Unix time at which all runs that had ended were there last.",
-            shipped.last_success,
-        ),
+        ("joular_ship_last_success_seconds", "Unix time at which shipping last succeeded.", shipped.last_success),
     ] {
         let Some(moment) = moment else { continue };
         out.family(name, Kind::Gauge, help);
