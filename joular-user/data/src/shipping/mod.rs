@@ -101,7 +101,7 @@ pub struct Passed {
     pub waiting_runs: u64,
     /// Of these, runs that cannot be read.
     pub unreadable_runs: u64,
-    /// When the oldest of these began, if it can be read.
+    /// When the oldest run that waits began, of those whose row can be read.
     #[serde(skip)]
     pub oldest_waiting: Option<UnixMicros>,
     /// Runs that were removed from the data set before they arrived.

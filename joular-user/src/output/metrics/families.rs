@@ -48,7 +48,7 @@ pub struct Shipped {
     pub waiting_runs: u64,
     /// Of these, runs that cannot be read.
     pub unreadable_runs: u64,
-    /// When the oldest of these began.
+    /// When the oldest run that waits began.
     pub oldest_waiting: Option<UnixMicros>,
     /// When a pass last succeeded.
     pub last_success: Option<UnixMicros>,

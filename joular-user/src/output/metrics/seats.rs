@@ -1,8 +1,8 @@
-//! Gives connections their places: whoever comes gets one, and for that somebody else may lose his.
+//! Gives every new connection a place, and closes another one for it if there is none left.
 //!
-//! Clients that send nothing, or too slowly, would otherwise keep all places, and a scrape would get none. An address
-//! that has too many loses its own oldest one. When all places are taken, it is the oldest one whose client has not shown
-//! that it may read metrics.
+//! Otherwise clients that send nothing, or too slowly, would keep all places, and a scrape would get none. If the address
+//! has too many connections, its own oldest one is closed. If all places are taken, the oldest connection is closed whose
+//! client has not shown that it may read metrics.
 
 use std::{
     collections::BTreeMap,
@@ -71,7 +71,7 @@ impl Seats {
 }
 
 impl Taken {
-    /// Whose place a connection from `address` gets, if there is none left for it.
+    /// Which connection is closed for one from `address`, if no place is left for it.
     fn evicted(&self, address: IpAddr) -> Option<u64> {
         let of_address = || self.seats.iter().filter(|(_, held)| held.address == address);
         let oldest = |of: &mut dyn Iterator<Item = (&u64, &Held)>| {

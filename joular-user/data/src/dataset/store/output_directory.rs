@@ -35,7 +35,7 @@ impl OutputDirectory {
         Ok(made)
     }
 
-    /// The same, for a run that goes on when it cannot be written to: that is not tried.
+    /// The same without the probe file, for a run that goes on when nothing can be written.
     pub fn create_lasting(root: &Path, owner: Option<(u32, u32)>) -> Result<Self> {
         refuse_bucket(root)?;
         create_directories(root, owner)?;

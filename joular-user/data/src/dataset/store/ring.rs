@@ -2,8 +2,8 @@
 //!
 //! Runs go whole, because later files of a run refer to stacks and processes of earlier ones. So the run
 //! that is being written stays, and a recorder that wants a bound begins a new run from time to time
-//! ([`crate::dataset::write::Rotated`]). When the disk is full, or others would have less of it than they are to
-//! have, the oldest run goes for the file that is to be written, unless it is spared.
+//! ([`crate::dataset::write::Rotated`]). When the disk is full, or has less free space than `keep_free` asks
+//! for, the oldest run that is not spared is removed before a file is written.
 //!
 //! A run's age is counted in time that was recorded after it, not by the wall clock: a clock that is set
 //! wrong removes nothing.

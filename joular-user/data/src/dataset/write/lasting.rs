@@ -1,4 +1,4 @@
-//! Has a recording go on while its data set cannot be written: it is tried again, and windows that are lost are counted.
+//! Keeps a recording going while its data set cannot be written: writing is tried again, and lost windows are counted.
 
 use std::{
     fmt,
@@ -47,7 +47,7 @@ impl fmt::Display for Unwritten {
     }
 }
 
-/// What has a recording go on.
+/// Keeps a recording going.
 pub(super) struct Lasting {
     unwritten: Unwritten,
     tell: Box<dyn Fn(&str)>,

@@ -4,7 +4,7 @@
 //! The recording goes on meanwhile. What is known of a process is told again in each run in which it
 //! runs.
 //!
-//! What lasts goes on as well when the data set cannot be written: another run begins once it can.
+//! A lasting recording also goes on when the data set cannot be written: another run begins once it can.
 
 use std::{
     borrow::Cow,
@@ -136,7 +136,7 @@ impl Rotated {
         Ok(())
     }
 
-    /// Notes what came of writing, which cost `windows` if it failed. What passes is not an error for what lasts.
+    /// Handles the outcome of a write that lost `windows` if it failed. A lasting recording survives errors that may pass.
     fn go_on(&mut self, outcome: Result<()>, windows: u64, now: MonotonicNs) -> Result<()> {
         match (&mut self.lasting, outcome) {
             (Some(lasting), Err(error)) if error.may_pass() => {
