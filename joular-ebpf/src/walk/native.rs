@@ -20,7 +20,9 @@ pub fn step(memory: &impl Memory, tables: &impl Tables, walk: &mut Walk) -> Step
     if pc >= USER_END {
         return Err(End::IMPLAUSIBLE);
     }
-    walk.push(FrameWord::native(pc))?;
+    // Below the leaf, user space takes every address for one behind a call.
+    let is_interrupted_below_leaf = walk.is_exact() && walk.header.len > 0;
+    walk.push(FrameWord::native(pc + u64::from(is_interrupted_below_leaf)))?;
     match row_of(tables, walk) {
         Some(row) => by_row(memory, walk, row),
         None => by_frame_pointer(memory, walk, End(walk_end::NO_MAPPING)),

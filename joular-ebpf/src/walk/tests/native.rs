@@ -71,12 +71,14 @@ fn a_return_address_belongs_to_the_call_before_it() {
 /// stack may be above the interrupted one.
 #[test]
 fn a_signal_interrupted_exactly_there() {
+    // Below the leaf an address is looked up one byte before. That byte has to be one of the instruction
+    // that was interrupted, which may be its function's first.
     let mut process = process(row(0x100, rule::SIGNAL, 0, 0));
     process.rows[2] = row(0x200, rule::SP, 1, 0);
     let interrupted = STACK - 0x1000;
     process.words(STACK + 120, &[7, 8, 0, 0, 0, interrupted, FILE + 0x200]).words(STACK + 80, &[9; 5]);
     process.words(STACK + 144, &[0]).words(interrupted, &[ROOT + 1]);
-    let frames = vec![native(CALLEE), native(FILE + 0x200), native(ROOT + 1)];
+    let frames = vec![native(CALLEE), native(FILE + 0x200 + 1), native(ROOT + 1)];
     assert_eq!(process.walk(registers(CALLEE)), (frames, walk_end::ROOT));
 }
 
