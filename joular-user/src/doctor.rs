@@ -40,9 +40,8 @@ struct Row<'a> {
     advice: Option<&'a str>,
 }
 
-/// Runs every check and writes what it found; the exit code is the one a
-/// recording would end with.
-pub fn run(out: &mut impl Write, proc_root: &Path, options: &EnergyOptions, json: bool) -> Result<Exit> {
+/// Runs every check of this host.
+pub fn checks(proc_root: &Path, options: &EnergyOptions) -> Vec<Check> {
     let mut checks = features::checks();
     if checks.iter().all(|check| matches!(check.verdict, Verdict::Good | Verdict::Limited)) {
         checks.push(programs());
@@ -53,12 +52,17 @@ pub fn run(out: &mut impl Write, proc_root: &Path, options: &EnergyOptions, json
     checks.push(counters());
     checks.push(java_processes(proc_root));
     checks.push(foreign_memory());
+    checks
+}
+
+/// Writes what checks found; the exit code is the one a recording would end with.
+pub fn write(out: &mut impl Write, checks: &[Check], json: bool) -> Result<Exit> {
     if json {
-        write_json(out, &checks)?
+        write_json(out, checks)?
     } else {
-        write_text(out, &checks)?
+        write_text(out, checks)?
     }
-    Ok(exit(&checks))
+    Ok(exit(checks))
 }
 
 fn exit(checks: &[Check]) -> Exit {
@@ -67,6 +71,8 @@ fn exit(checks: &[Check]) -> Exit {
         Exit::Privileges
     } else if has(Verdict::MissingFeature) {
         Exit::KernelFeature
+    } else if has(Verdict::Failed) {
+        Exit::Failure
     } else {
         Exit::Success
     }
@@ -221,7 +227,7 @@ const fn verdict_name(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Good => "ok",
         Verdict::Limited => "limited",
-        Verdict::MissingPrivilege | Verdict::MissingFeature => "FAILS",
+        Verdict::MissingPrivilege | Verdict::MissingFeature | Verdict::Failed => "FAILS",
     }
 }
 
@@ -265,6 +271,7 @@ mod tests {
             (vec![Verdict::Good, Verdict::Limited], Exit::Success),
             (vec![Verdict::MissingFeature, Verdict::Good], Exit::KernelFeature),
             (vec![Verdict::MissingFeature, Verdict::MissingPrivilege], Exit::Privileges),
+            (vec![Verdict::Good, Verdict::Failed], Exit::Failure),
         ] {
             let checks: Vec<Check> = verdicts.into_iter().map(check).collect();
             assert_eq!(exit(&checks), expected);

@@ -16,7 +16,7 @@ fn the_configuration_that_is_installed_is_right_and_so_is_each_key_that_it_offer
     let all = folder.path().join("all.toml");
     let text = fs::read_to_string(&file).unwrap();
     let is_key = |text: &str| text.chars().all(|c| c.is_ascii_lowercase() || c == '-');
-    let is_offered = |line: &str| line.starts_with("[[") || line.split_once(" = ").is_some_and(|(key, _)| is_key(key));
+    let is_offered = |line: &str| line.starts_with('[') || line.split_once(" = ").is_some_and(|(key, _)| is_key(key));
     let offered = |line: &str| line.strip_prefix("# ").filter(|line| is_offered(line)).map(ToOwned::to_owned);
     let lines: Vec<String> = text.lines().map(|line| offered(line).unwrap_or_else(|| line.to_owned())).collect();
     assert!(lines.join("\n") != text.trim_end(), "nothing is offered");

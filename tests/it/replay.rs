@@ -131,7 +131,7 @@ fn another_version_is_refused_with_what_to_use_instead() {
         let mut bytes = whole.clone();
         bytes["JOULARBPF\0".len()..][..2].copy_from_slice(&version.to_le_bytes());
         let said = replay_of(&bytes);
-        let expected = format!("it has format version {version}, this joular-bpf reads version 6: use {advice}");
+        let expected = format!("it has format version {version}, this joular-bpf reads version 7: use {advice}");
         assert!(said.contains(&expected), "{said}");
     }
 }

@@ -13,7 +13,9 @@ use crate::{
         },
         work::{Claimant, ClaimedSlice, Factor, Place, Slice},
     },
-    events::{LossCount, ProcessInfo, RunEnd, RunInfo, Runtime, SampleKind, Service, ServiceFrom, WindowContext},
+    events::{
+        HostIdentity, LossCount, ProcessInfo, RunEnd, RunInfo, Runtime, SampleKind, Service, ServiceFrom, WindowContext,
+    },
     model::{
         domain::{Domain, Label, Meter},
         frame::{Frame, FrameKind, Marker},
@@ -69,6 +71,7 @@ pub fn run() -> RunInfo {
         domains: vec![Domain::new("cpu", None, "model", Label::Modelled, Meter::Model { idle_uw: 1, full_uw: 2 })],
         policy: Policy { idle_milliwatts: 5_000, ..Policy::default() },
         profiler_pid: crate::model::units::Pid(1),
+        identity: HostIdentity::default(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Makes up a calibration, and a run that it holds for.
 
 use joular_data::{
-    events::RunInfo,
+    events::{HostIdentity, RunInfo},
     model::{
         domain::{Domain, Label, Meter},
         policy::Policy,
@@ -103,5 +103,6 @@ pub fn run() -> RunInfo {
         domains: domains(),
         policy: Policy::default(),
         profiler_pid: Pid(1),
+        identity: HostIdentity::default(),
     }
 }

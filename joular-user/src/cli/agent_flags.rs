@@ -15,6 +15,13 @@ pub struct AgentFlags {
     #[arg(long)]
     pub check: bool,
 
+    /// With --check: also try this host, and all that the file names
+    ///
+    /// Files with secrets and certificates, addresses, the data set, the place that runs are shipped to (writes a small
+    /// file there, reads and removes it), the OpenTelemetry collector (an empty request), kubelet or container runtime.
+    #[arg(long, requires = "check")]
+    pub deep: bool,
+
     /// How messages are written to standard error
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,

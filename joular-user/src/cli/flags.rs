@@ -2,7 +2,7 @@
 //! the same type, so the file always mirrors the flags. Values are kept as given; [`crate::config`]
 //! validates them.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -313,11 +313,9 @@ pub struct Flags {
     /// Serve live metrics in OpenMetrics format over HTTP, at this address [default with the flag alone:
     /// 127.0.0.1:9897]
     ///
-    /// They are at /metrics. An address that other hosts reach needs --metrics-token.
-    #[arg(
-        long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:9897",
-        help_heading = heading::OUTPUT
-    )]
+    /// They are at /metrics. An address that other hosts reach needs --metrics-token or --metrics-client-ca.
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:9897",
+          help_heading = heading::OUTPUT)]
     pub metrics: Option<String>,
 
     /// Serve metrics only to who shows the bearer token in this file, which only its owner and group may read
@@ -332,6 +330,10 @@ pub struct Flags {
     #[arg(long, value_name = "FILE", help_heading = heading::OUTPUT)]
     pub metrics_key: Option<PathBuf>,
 
+    /// Serve metrics only to clients with a certificate that those in this PEM file sign; with --metrics-cert
+    #[arg(long, value_name = "FILE", help_heading = heading::OUTPUT)]
+    pub metrics_client_ca: Option<PathBuf>,
+
     /// Methods of each process with metrics of their own, 0 to 1000; more after minutes
     /// [default: 20]
     #[arg(long, value_name = "N", help_heading = heading::OUTPUT)]
@@ -341,10 +343,8 @@ pub struct Flags {
     /// alone: http://127.0.0.1:4318]
     ///
     /// /v1/metrics is put behind it. Names of processes go there, unencrypted unless it is https.
-    #[arg(
-        long, value_name = "URL", num_args = 0..=1, default_missing_value = "http://127.0.0.1:4318",
-        help_heading = heading::OUTPUT
-    )]
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "http://127.0.0.1:4318",
+          help_heading = heading::OUTPUT)]
     pub otlp: Option<String>,
 
     /// Time between two pushes, 1s to 1h [default: 60s]
@@ -371,15 +371,16 @@ pub struct Flags {
     #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT)]
     pub guest_power: Option<PathBuf>,
 
-    /// Rules that name services, of the configuration file only.
+    // Of the configuration file only: rules that name services, rules of what is secret, and labels of this host.
     #[arg(skip)]
     #[serde(skip_serializing)]
     pub service_rule: Vec<ServiceRuleFlags>,
-
-    /// Rules of what is secret, of the configuration file only.
     #[arg(skip)]
     #[serde(skip_serializing)]
     pub redact: Vec<RedactRuleFlags>,
+    #[arg(skip)]
+    #[serde(skip_serializing)]
+    pub labels: BTreeMap<String, String>,
 
     /// Print the log of the eBPF programs, for their developers
     #[arg(long, hide_short_help = true, help_heading = heading::RECORDING)]
@@ -388,7 +389,6 @@ pub struct Flags {
     /// Directory of the proc file system, for tests
     #[arg(long, value_name = "DIR", hide = true)]
     pub proc_root: Option<PathBuf>,
-
     /// Directory of the CPU topology, for tests
     #[arg(long, value_name = "DIR", hide = true)]
     pub cpu_root: Option<PathBuf>,

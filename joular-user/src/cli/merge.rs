@@ -1,6 +1,8 @@
 //! Merges flags of the command line with those of the configuration file, and says which flags are given. A new flag needs
 //! nothing here: [`define_flags`] goes through the fields of [`Flags`].
 
+use std::collections::BTreeMap;
+
 use super::flags::Flags;
 
 /// Flags that say which processes are measured, or that none is.
@@ -54,6 +56,12 @@ impl<T> Value for Option<T> {
 }
 
 impl<T> Value for Vec<T> {
+    fn is_given(&self) -> bool {
+        !self.is_empty()
+    }
+}
+
+impl<K, V> Value for BTreeMap<K, V> {
     fn is_given(&self) -> bool {
         !self.is_empty()
     }
@@ -233,9 +241,10 @@ mod tests {
 
     #[test]
     fn rules_of_the_file_stay() {
-        let rules = "[[service-rule]]\nname = 'shop'\n[[redact]]\nname = 'pin'\n";
+        let rules = "[[service-rule]]\nname = 'shop'\n[[redact]]\nname = 'pin'\n[labels]\ncluster = 'eu1'\n";
         let merged = of("all = true").or_else_from(of(rules));
-        assert_eq!((merged.service_rule.len(), merged.redact.len(), merged.all), (1, 1, true));
+        let counts = [merged.service_rule.len(), merged.redact.len(), merged.labels.len()];
+        assert_eq!((counts, merged.all), ([1; 3], true));
     }
 
     #[test]

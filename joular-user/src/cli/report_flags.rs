@@ -1,10 +1,42 @@
 //! Defines the flags of `report`.
 
-use std::path::PathBuf;
+use std::{ffi::OsStr, path::PathBuf};
 
-use clap::Args;
+use clap::{
+    Arg, Args, Command,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
 
 use super::{footprint_flags::FootprintFlags, part_flags::PartFlags};
+
+/// Takes one of several words; of these, one that ends with `KEY` stands for all that begin as it does.
+#[derive(Clone)]
+pub struct RowsParser(PossibleValuesParser);
+
+impl RowsParser {
+    fn of<const N: usize>(words: [&'static str; N]) -> Self {
+        Self(PossibleValuesParser::new(words))
+    }
+}
+
+impl TypedValueParser for RowsParser {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, argument: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        let begins = |word: &PossibleValue| {
+            let beginning = word.get_name().strip_suffix("KEY")?;
+            value.to_str()?.strip_prefix(beginning).filter(|key| !key.is_empty()).map(drop)
+        };
+        match self.possible_values().into_iter().flatten().find_map(|word| begins(&word)) {
+            Some(()) => Ok(value.to_string_lossy().into_owned()),
+            None => self.0.parse_ref(command, argument, value),
+        }
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        self.0.possible_values()
+    }
+}
 
 /// Flags of `report`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
@@ -14,9 +46,12 @@ pub struct ReportFlags {
     pub data: PathBuf,
 
     /// What a row is; several values give several tables
+    ///
+    /// label:KEY gives a row for each value of this label of pods or hosts, such as label:cluster.
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',', default_value = "method",
-          value_parser = ["method", "class", "package", "branch", "thread", "thread-pool", "category", "kind", "process",
-                        "command", "service", "container", "pod", "namespace", "host", "line", "class-allocated", "allocating-method"])]
+          value_parser = RowsParser::of(["method", "class", "package", "branch", "thread", "thread-pool", "category", "kind",
+                        "process", "command", "service", "container", "pod", "namespace", "host", "line", "label:KEY",
+                        "class-allocated", "allocating-method"]))]
     pub by: Vec<String>,
 
     /// What tables are of: energy, allocated, sent, received, read, written, device-read, device-written, remote-sent,

@@ -36,7 +36,7 @@ pub struct ReattributeFlags {
     pub weights: Option<String>,
 
     /// Groups of threads whose watts are fitted: thread, thread-pool, category, process, command, service, container, pod,
-    /// namespace or host [default: thread-pool]
+    /// namespace, host or label:KEY [default: thread-pool]
     #[arg(long, value_name = "GROUPS", requires = "weights")]
     pub by: Option<String>,
 

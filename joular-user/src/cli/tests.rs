@@ -27,7 +27,7 @@ fn targets_may_be_listed_and_repeated() {
 fn every_flag_is_taken_as_typed() {
     let line = "--comm java --container a --pod b --namespace n --label k=v --kubernetes kubelet --kubernetes-token t --kubernetes-ca none --cgroup /c --service d e --duration 10s --interval 1s --frequency 99 --output o --flush 5s --energy watts \
                 --energy-file p --powercap-root r --idle spread --idle-watts 12.5 --smt-ratio 1.2 --calibration m --weights time --sampler timer --model-watts 1:2 --tdp 65 --tdp-states 1:2 --nic --disk=idle-watts=1 --dram-by allocation --record f \
-                --config c --quiet --top 5 --proc-root /p --cpu-root /c --sys-root /s --guest-power g --metrics-cert c --metrics-key k --energy perf,nvml";
+                --config c --quiet --top 5 --proc-root /p --cpu-root /c --sys-root /s --guest-power g --metrics-cert c --metrics-key k --metrics-client-ca a --energy perf,nvml";
     let flags = Flags {
         comm: vec!["java".into()],
         container: vec!["a".into()],
@@ -69,6 +69,7 @@ fn every_flag_is_taken_as_typed() {
         guest_power: Some("g".into()),
         metrics_cert: Some("c".into()),
         metrics_key: Some("k".into()),
+        metrics_client_ca: Some("a".into()),
         ..Flags::default()
     };
     check(line, flags);

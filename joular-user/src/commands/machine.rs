@@ -11,7 +11,7 @@ use joular_data::text::escape;
 use super::{unless_closed, unwritten};
 use crate::{
     cli::{AgentFlags, CalibrateFlags, DoctorFlags, Exit, Flags, LogFormat, RunFlags},
-    config::{self, Calibrate, CommandRun, Config},
+    config::{self, AgentConfig, Calibrate, CommandRun, Config},
     doctor, messages, pipeline,
     privileges::lent,
     sources,
@@ -35,13 +35,24 @@ pub(super) fn serve(flags: AgentFlags) -> anyhow::Result<Exit> {
         LogFormat::Text if messages::go_to_journal() => messages::Format::Journal,
         LogFormat::Text => messages::Format::Text,
     });
-    let config = Config::of_agent(&flags)?;
+    let config = AgentConfig::read(&flags)?;
+    if flags.check && flags.deep {
+        lent::take_up().map_err(untaken)?;
+        let mut checks = doctor::checks(&config.config.proc_root, &config.live.energy);
+        checks.extend(pipeline::checks_of_service(&config, &flags.config));
+        let mut text = Vec::new();
+        let exit = doctor::write(&mut text, &checks, false).map_err(unwritten("the checks"))?;
+        return printed(&text, exit, "the checks");
+    }
     if flags.check {
         let text = format!("{}: no mistakes\n", escape(&flags.config.display().to_string()));
         return printed(text.as_bytes(), Exit::Success, "the result");
     }
-    messages::redact_by(&config.redaction);
-    let load: pipeline::Load = Rc::new(move || Config::of_agent(&flags));
+    messages::redact_by(&config.config.redaction);
+    if let Some(Err(problem)) = pipeline::environment_file(&flags.config) {
+        messages::warn(&problem);
+    }
+    let load: pipeline::Load = Rc::new(move || AgentConfig::read(&flags));
     Ok(pipeline::serve(config, &load)?)
 }
 
@@ -51,7 +62,8 @@ pub(super) fn check(flags: DoctorFlags) -> anyhow::Result<Exit> {
     let options = config::energy_options(flags.into())?;
     lent::take_up().map_err(untaken)?;
     let mut text = Vec::new();
-    let exit = doctor::run(&mut text, &proc_root, &options, json).map_err(unwritten("the checks"))?;
+    let checks = doctor::checks(&proc_root, &options);
+    let exit = doctor::write(&mut text, &checks, json).map_err(unwritten("the checks"))?;
     printed(&text, exit, "the checks")
 }
 

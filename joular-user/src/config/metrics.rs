@@ -9,16 +9,25 @@ use crate::cli::Flags;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metrics {
     pub address: SocketAddr,
-    /// Who may read them; there is one unless the address is a loopback address.
+    /// Who may read them. There is one, or an authority of clients, unless the address is a loopback address.
     pub token: Option<PathBuf>,
-    /// Files of the certificate and its key; `None`: there is no TLS.
-    pub certificate: Option<(PathBuf, PathBuf)>,
+    /// `None`: there is no TLS.
+    pub tls: Option<TlsFiles>,
+}
+
+/// Files of TLS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+    /// Certificates of who signs those of clients, if clients have to have one.
+    pub client_authority: Option<PathBuf>,
 }
 
 impl Places {
     pub(super) fn metrics(&self, flags: &Flags) -> Result<Option<Metrics>, ConfigError> {
         let Some(text) = &flags.metrics else {
-            return match flags.first_of(&["metrics-token", "metrics-cert", "metrics-key"]) {
+            return match flags.first_of(&["metrics-token", "metrics-cert", "metrics-key", "metrics-client-ca"]) {
                 Some(key) => Err(self.invalid(key, "no metrics are served: give --metrics too")),
                 None => Ok(None),
             };
@@ -28,7 +37,8 @@ impl Places {
             return Err(self
                 .invalid("metrics", format!("\"{shown}\" is not an IP address with a port, such as 127.0.0.1:9897")));
         };
-        if !address.ip().to_canonical().is_loopback() && flags.metrics_token.is_none() {
+        let is_open = flags.metrics_token.is_none() && flags.metrics_client_ca.is_none();
+        if is_open && !address.ip().to_canonical().is_loopback() {
             let cause = format!(
                 "other hosts may reach {address}, and metrics name processes: give --metrics-token FILE, or an address \
                  of this host alone, such as 127.0.0.1:{}",
@@ -36,15 +46,22 @@ impl Places {
             );
             return Err(self.invalid("metrics", cause));
         }
-        let certificate = match (&flags.metrics_cert, &flags.metrics_key) {
-            (Some(certificate), Some(key)) => Some((certificate.clone(), key.clone())),
+        let client_authority = flags.metrics_client_ca.clone();
+        let tls = match (&flags.metrics_cert, &flags.metrics_key) {
+            (Some(certificate), Some(key)) => {
+                Some(TlsFiles { certificate: certificate.clone(), key: key.clone(), client_authority })
+            }
+            (None, None) if client_authority.is_some() => {
+                let cause = "clients have certificates in TLS only: give --metrics-cert and --metrics-key too";
+                return Err(self.invalid("metrics-client-ca", cause));
+            }
             (None, None) => None,
             (Some(_), None) => return Err(self.invalid("metrics-cert", "its key is missing: give --metrics-key too")),
             (None, Some(_)) => {
                 return Err(self.invalid("metrics-key", "there is no certificate: give --metrics-cert too"));
             }
         };
-        Ok(Some(Metrics { address, token: flags.metrics_token.clone(), certificate }))
+        Ok(Some(Metrics { address, token: flags.metrics_token.clone(), tls }))
     }
 
     /// Methods per process that have metrics, 0 to 1000.
@@ -79,7 +96,7 @@ mod tests {
     #[test]
     fn the_flag_alone_serves_this_host() {
         assert_eq!(metrics("").unwrap(), None);
-        let expected = Metrics { address: "127.0.0.1:9897".parse().unwrap(), token: None, certificate: None };
+        let expected = Metrics { address: "127.0.0.1:9897".parse().unwrap(), token: None, tls: None };
         assert_eq!(metrics("--metrics").unwrap(), Some(expected));
         for (line, methods) in
             [("--metrics", 20), ("--metrics --metrics-methods 0 --quiet", 0), ("--otlp --metrics-methods 7", 7)]
@@ -91,7 +108,11 @@ mod tests {
     #[test]
     fn a_certificate_and_its_key_are_served_with() {
         let found = metrics("--metrics --metrics-cert c --metrics-key k").unwrap().unwrap();
-        assert_eq!(found.certificate, Some(("c".into(), "k".into())));
+        let expected = TlsFiles { certificate: "c".into(), key: "k".into(), client_authority: None };
+        assert_eq!(found.tls, Some(expected.clone()));
+        let line = "--metrics 0.0.0.0:1 --metrics-cert c --metrics-key k --metrics-client-ca a";
+        let expected = TlsFiles { client_authority: Some("a".into()), ..expected };
+        assert_eq!(metrics(line).unwrap().unwrap().tls, Some(expected));
     }
 
     #[test]
@@ -117,6 +138,7 @@ mod tests {
             ("--metrics-cert c", "give --metrics too"),
             ("--metrics --metrics-cert c", "give --metrics-key too"),
             ("--metrics --metrics-key k", "give --metrics-cert too"),
+            ("--metrics --metrics-client-ca a", "give --metrics-cert and --metrics-key too"),
             ("--metrics --metrics-methods 1001", "not between 0 and 1000"),
         ] {
             let error = metrics(line).unwrap_err().to_string();

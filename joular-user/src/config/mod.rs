@@ -16,6 +16,7 @@ mod experiment;
 pub mod file;
 mod footprint;
 mod kubernetes;
+pub mod labels;
 mod memory;
 mod metrics;
 mod otlp;
@@ -34,7 +35,7 @@ mod sweep;
 mod validate;
 mod weights;
 
-use std::{path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use joular_data::{
     dataset::DEFAULT_FLUSH_NS,
@@ -45,6 +46,7 @@ use thiserror::Error;
 
 use self::duration::parse_duration;
 pub use self::{
+    agent::AgentConfig,
     baseline::{Check, baseline_to_check, baseline_to_save, of_session},
     calibration::{Calibrate, CalibrationChoice},
     command::CommandRun,
@@ -54,7 +56,7 @@ pub use self::{
     file::ConfigFile,
     footprint::footprint,
     memory::MemoryBy,
-    metrics::Metrics,
+    metrics::{Metrics, TlsFiles},
     otlp::Otlp,
     part::part,
     picture::{drawing, page},
@@ -72,7 +74,7 @@ pub use self::{
 use crate::{
     cli::Flags,
     energy::{EnergyOptions, shared_file::STALE_AFTER},
-    procs::{kubernetes::Source, selection::Selection, service::rules::Rules},
+    procs::{kubernetes::Source, selection::Selection, service::rules::SharedRules},
 };
 
 /// A checked configuration.
@@ -139,7 +141,9 @@ pub struct Live {
     /// Whether bytes are counted that threads move through sockets and files.
     pub io: bool,
     /// Name services.
-    pub service_rules: Rules,
+    pub service_rules: SharedRules,
+    /// Of this host, by key.
+    pub labels: BTreeMap<String, String>,
     /// Where virtual machines are told what they use.
     pub guest_power: Option<PathBuf>,
     /// Who is asked for pods.
@@ -288,8 +292,12 @@ impl Places {
             metrics_methods: self.metrics_methods(&flags)?,
             otlp: self.otlp(&flags)?,
             service_rules: services::rules(&flags.service_rule)
+                .map(SharedRules::new)
                 .map_err(|cause| self.invalid("[[service-rule]]", cause))?,
             kubernetes: self.kubernetes(&flags)?,
+            labels: labels::checked(&flags.labels)
+                .map(|()| flags.labels)
+                .map_err(|cause| self.invalid("[labels]", cause))?,
             record: flags.record,
             kernel_log: flags.kernel_log,
         };

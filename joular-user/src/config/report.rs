@@ -60,7 +60,7 @@ fn expect_threads(flag: &str, by: By) -> Result<(), ConfigError> {
         place: flag.to_owned(),
         other: format!("--by {}", by.name()),
         advice: "watts are of threads: write --by thread, thread-pool, category, process, command, service, container, \
-                 pod, namespace or host",
+                 pod, namespace, host or label:KEY",
     })
 }
 
@@ -218,7 +218,8 @@ mod tests {
         let offered: Vec<String> = by.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
         assert_eq!(
             offered,
-            [By::ALL.map(By::name).as_slice(), &[By::ClassAllocated.name(), TableOf::ALLOCATING_METHOD]].concat()
+            [By::ALL.map(By::name).as_slice(), &["label:KEY", By::ClassAllocated.name(), TableOf::ALLOCATING_METHOD]]
+                .concat()
         );
         assert!(offered.iter().all(|name| TableOf::named(name, Measure::Energy).is_some()));
     }

@@ -8,6 +8,7 @@ use perf_event::{Builder, events::Hardware};
 use super::{
     btf::{KernelTypes, VMLINUX_BTF},
     hinted_pages::{PageTables, balanced_nodes},
+    lsm,
     roots::KernelRoots,
     sampler::Sampler,
 };
@@ -33,6 +34,8 @@ pub enum Verdict {
     MissingPrivilege,
     /// joular-bpf cannot record like this: the kernel lacks something.
     MissingFeature,
+    /// It does not work as it is configured.
+    Failed,
 }
 
 impl Check {
@@ -67,6 +70,7 @@ pub fn in_host_pid_namespace() -> bool {
 pub fn checks() -> Vec<Check> {
     let mut checks = vec![privileges(), pid_namespace(), kernel_version(), kernel_types(), sampling_event()];
     checks.extend(numa_balancing(&KernelRoots::default()));
+    checks.extend(lsm::checks(&KernelRoots::default()));
     checks
 }
 

@@ -27,6 +27,7 @@ pub mod io;
 mod isolated;
 mod kallsyms;
 mod log;
+mod lsm;
 mod map_sizes;
 pub mod probes;
 pub mod programs;

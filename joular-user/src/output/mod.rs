@@ -17,7 +17,7 @@ mod metrics;
 mod otlp;
 mod run_totals;
 mod screen;
-mod secret_file;
+pub mod secret_file;
 #[cfg(test)]
 mod snapshot;
 mod summary;

@@ -2,7 +2,7 @@
 //! has it for a pod with `fsGroup`.
 
 use std::{
-    fs::OpenOptions,
+    fs::{File, OpenOptions},
     io::{self, Read as _},
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::Path,
@@ -27,6 +27,17 @@ pub enum SecretFileError {
 /// # Errors
 /// See [`SecretFileError`].
 pub fn read(path: &Path, max_bytes: usize) -> Result<Vec<u8>, SecretFileError> {
+    let file = open(path)?;
+    let mut bytes = Vec::new();
+    file.take(max_bytes as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > max_bytes { Err(SecretFileError::TooLong(max_bytes)) } else { Ok(bytes) }
+}
+
+/// A file that only its owner and group may read.
+///
+/// # Errors
+/// See [`SecretFileError`].
+pub fn open(path: &Path) -> Result<File, SecretFileError> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
@@ -35,9 +46,7 @@ pub fn read(path: &Path, max_bytes: usize) -> Result<Vec<u8>, SecretFileError> {
     if metadata.mode() & 0o037 != 0 {
         return Err(SecretFileError::Mode(metadata.mode() & 0o777));
     }
-    let mut bytes = Vec::new();
-    file.take(max_bytes as u64 + 1).read_to_end(&mut bytes)?;
-    if bytes.len() > max_bytes { Err(SecretFileError::TooLong(max_bytes)) } else { Ok(bytes) }
+    Ok(file)
 }
 
 #[cfg(test)]

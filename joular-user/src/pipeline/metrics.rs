@@ -7,7 +7,7 @@ use joular_data::{dataset::write::Unwritten, output::Output};
 use super::Failure;
 use crate::{
     agent::{ServiceState, Shipments},
-    config::{Live, Metrics, Otlp, duration::nanoseconds},
+    config::{Live, Metrics, Otlp, TlsFiles, duration::nanoseconds},
     messages,
     output::{
         Collector, Headers, Hooks, MetricsOutput, MetricsServer, OtlpOutput, Pushes, ReadService, ServiceFigures,
@@ -41,22 +41,35 @@ pub fn outputs(options: &Live, service: &ServiceState) -> Result<Vec<Box<dyn Out
 }
 
 fn server(metrics: &Metrics) -> Result<MetricsServer, Failure> {
-    let read = |path: &std::path::PathBuf| {
-        Token::read(path).map_err(|source| Failure::MetricsToken { path: path.clone(), source })
-    };
-    let token = metrics.token.as_ref().map(read).transpose()?;
-    let tls =
-        metrics.certificate.as_ref().map(|(certificate, key)| Tls::read(certificate, key, messages::warn)).transpose();
-    let tls = tls.map_err(Failure::MetricsCertificate)?;
-    let scheme = if tls.is_some() { "https" } else { "http" };
-    let failed = |source| Failure::Metrics { address: metrics.address, source };
-    let server = MetricsServer::bind(metrics.address, token, tls).map_err(failed)?;
-    let address = server.address().map_err(failed)?;
+    let scheme = if metrics.tls.is_some() { "https" } else { "http" };
+    let server = listen(metrics)?;
+    let address = server.address().map_err(|source| Failure::Metrics { address: metrics.address, source })?;
     messages::info(&format!("metrics at {scheme}://{address}/metrics"));
     Ok(server)
 }
 
-fn collector(otlp: &Otlp) -> Result<Collector, Failure> {
+/// Reads token and certificate, and listens.
+pub fn listen(metrics: &Metrics) -> Result<MetricsServer, Failure> {
+    let (token, tls) = secrets(metrics)?;
+    let failed = |source| Failure::Metrics { address: metrics.address, source };
+    MetricsServer::bind(metrics.address, token, tls).map_err(failed)
+}
+
+/// What a server shows, and what clients have to show.
+pub fn secrets(metrics: &Metrics) -> Result<(Option<Token>, Option<Tls>), Failure> {
+    let read = |path: &std::path::PathBuf| {
+        Token::read(path).map_err(|source| Failure::MetricsToken { path: path.clone(), source })
+    };
+    let token = metrics.token.as_ref().map(read).transpose()?;
+    let read = |TlsFiles { certificate, key, client_authority }: &TlsFiles| {
+        Tls::read(certificate, key, client_authority.as_deref(), messages::warn)
+    };
+    let tls = metrics.tls.as_ref().map(read).transpose();
+    Ok((token, tls.map_err(Failure::MetricsCertificate)?))
+}
+
+/// Reads what a collector is pushed to with.
+pub fn collector(otlp: &Otlp) -> Result<Collector, Failure> {
     let headers = otlp
         .headers
         .as_ref()

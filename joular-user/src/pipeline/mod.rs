@@ -9,9 +9,11 @@ mod calibration;
 mod command;
 mod consumer;
 mod core_types;
+mod deep;
 mod failure;
 mod held;
 pub mod host;
+mod identity;
 mod live;
 mod metrics;
 mod outputs;
@@ -21,14 +23,15 @@ mod sampler;
 mod stack_age;
 mod symbol_feed;
 mod told;
+mod trial;
 mod wake;
 mod weights;
 
-use std::{fs::File, io, path::Path, sync::Arc, time::Duration};
+use std::{fs::File, io, path::Path, rc::Rc, time::Duration};
 
 use joular_data::{
     dataset::write::Unwritten,
-    events::{Event, RunEnd, RunInfo},
+    events::{Event, HostIdentity, RunEnd, RunInfo},
     model::{
         cores,
         domain::Domain,
@@ -41,6 +44,7 @@ pub use self::{
     agent::{Load, serve},
     calibration::calibrate,
     command::{measure, measure_run},
+    deep::{checks_of_service, environment_file},
     failure::Failure,
     replay::policy_again,
 };
@@ -72,7 +76,7 @@ use crate::{
         registry::Registry,
         selection::Selection,
     },
-    shutdown::{Reload, Shutdown, StopReason},
+    shutdown::{Shutdown, StopReason},
     symbols::{Symbolizer, SymbolizerOptions},
     unwind::Publisher,
 };
@@ -104,7 +108,7 @@ enum Until {
     /// A signal.
     Stopped,
     /// A signal, or for a service a new configuration.
-    Reloaded(Reload),
+    Reloaded(agent::Service),
     /// The end of a command.
     Command(Box<command::Command>),
 }
@@ -125,10 +129,14 @@ fn unprivileged(source: io::Error) -> Failure {
 async fn record(config: &Config, options: &config::Live, until: Until) -> Result<Recorded, Failure> {
     let unheard = |source| Failure::Start { what: "signal handling", source };
     let listen = || Shutdown::listen(Exit::Interrupted.code());
-    let is_service = matches!(until, Until::Reloaded(_));
+    let has_begun = match &until {
+        Until::Reloaded(service) => Some(Rc::clone(&service.has_begun)),
+        Until::Stopped | Until::Command(_) => None,
+    };
+    let is_service = has_begun.is_some();
     let (start, marks, totals, mut shutdown) = match until {
         Until::Stopped => (None, Marks::none(), None, listen().map_err(unheard)?),
-        Until::Reloaded(reload) => {
+        Until::Reloaded(agent::Service { reload, .. }) => {
             (None, Marks::none(), None, listen().and_then(|signals| signals.reload_by(reload)).map_err(unheard)?)
         }
         Until::Command(command) => {
@@ -141,7 +149,7 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
     heap::keep_small();
     // Before the verifier's half a second, which would take many where all CPUs are busy.
     privileges::raise_priority();
-    let proc_files = ProcFiles::new(&config.proc_root).with_rules(Arc::new(options.service_rules.clone()));
+    let proc_files = ProcFiles::new(&config.proc_root).with_rules(options.service_rules.clone());
     match options.selection.absent(&proc_files) {
         Some(absent) if absent.is_all => return Err(Failure::Absent(absent)),
         Some(absent) => messages::warn(&format!("{absent}: recording the others")),
@@ -230,7 +238,8 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
             Some(start) => start.now(),
             None => announce(targets, &options.selection, &selected.reason),
         }
-        if is_service {
+        if let Some(has_begun) = has_begun {
+            has_begun.set(true);
             service::ready();
         }
     };
@@ -300,7 +309,14 @@ fn run_info(
         policy: PolicyChoices { calibration: Some(calibration), ..config.policy.clone() }
             .over(Policy { weight_unit: weights::unit(programs.counts()), ..Policy::default() }),
         profiler_pid: Pid(pid),
+        identity: identity_of_host(config, options),
     }
+}
+
+fn identity_of_host(config: &Config, options: &config::Live) -> HostIdentity {
+    let places = identity::Places { proc: &config.proc_root, sys: &options.energy.sys_root };
+    let attributes = std::env::var(identity::RESOURCE_ATTRIBUTES).ok();
+    identity::read(&places, &options.labels, attributes.as_deref(), messages::warn)
 }
 
 fn end(consumer: &mut Consumer, reason: StopReason) -> Result<(), Failure> {

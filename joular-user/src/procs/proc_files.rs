@@ -5,7 +5,6 @@ use std::{
     fs::{self, File},
     io::{self, BufReader, Read as _},
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use joular_data::{
@@ -27,7 +26,7 @@ use super::{
         self, Sources,
         jar::{self, JarIdentity},
         otel::Declared,
-        rules::Rules,
+        rules::SharedRules,
         unit,
     },
 };
@@ -67,20 +66,24 @@ pub struct Descent {
 pub struct ProcFiles {
     root: PathBuf,
     /// Name services.
-    rules: Arc<Rules>,
+    rules: SharedRules,
     /// Know what Kubernetes runs here.
     pods: Pods,
 }
 
 impl ProcFiles {
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), rules: Arc::default(), pods: Pods::default() }
+        Self { root: root.into(), rules: SharedRules::default(), pods: Pods::default() }
     }
 
     /// The same, where these rules name services.
     #[must_use]
-    pub fn with_rules(self, rules: Arc<Rules>) -> Self {
+    pub fn with_rules(self, rules: SharedRules) -> Self {
         Self { rules, ..self }
+    }
+
+    pub const fn rules(&self) -> &SharedRules {
+        &self.rules
     }
 
     /// The same, where these pods are known.
@@ -182,7 +185,7 @@ impl ProcFiles {
         let declared = Declared::read(&environment, &command_line);
         let jar = launched.as_ref().and_then(Launched::jar).map(|path| self.jar(pid, path));
         let info = ProcessInfo { command_line, runtime, ..outline };
-        let service = Some(service::of(&info, Sources { jar, declared }, &self.rules));
+        let service = Some(service::of(&info, Sources { jar, declared }, &self.rules.now()));
         Some(ProcessInfo { service, ..info })
     }
 
@@ -195,19 +198,19 @@ impl ProcFiles {
             return false;
         }
         *main_class = title;
-        info.service = service::launched(info, &launched, &self.rules);
+        info.service = service::launched(info, &launched, &self.rules.now());
         true
     }
 
     /// A process of which no more can be learned, with the service that follows.
     pub fn with_service(&self, info: ProcessInfo) -> ProcessInfo {
-        ProcessInfo { service: Some(service::of(&info, Sources::default(), &self.rules)), ..info }
+        ProcessInfo { service: Some(service::of(&info, Sources::default(), &self.rules.now())), ..info }
     }
 
     /// A process with another name, and the service that follows.
     pub fn renamed(&self, info: &ProcessInfo, comm: &TargetText) -> ProcessInfo {
         let info = ProcessInfo { comm: comm.clone(), ..info.clone() };
-        ProcessInfo { service: service::renamed(&info, &self.rules), ..info }
+        ProcessInfo { service: service::renamed(&info, &self.rules.now()), ..info }
     }
 
     /// A process whose pod is known only now, or known better, and the service that follows. `None`: nothing is new.
@@ -217,7 +220,7 @@ impl ProcFiles {
             return None;
         }
         let info = ProcessInfo { workload, ..info.clone() };
-        Some(ProcessInfo { service: Some(service::placed(&info, &self.rules)), ..info })
+        Some(ProcessInfo { service: Some(service::placed(&info, &self.rules.now())), ..info })
     }
 
     /// Control group of a process.

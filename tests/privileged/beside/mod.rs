@@ -37,6 +37,7 @@ mod perf_map;
 mod privileges;
 mod prometheus;
 mod rare_code;
+mod reloads;
 mod resumed_threads;
 mod run_command;
 mod secrets;

@@ -171,3 +171,32 @@ fn a_prometheus_scrapes_over_tls_whom_it_trusts_with_a_token() -> Result<()> {
     ensure!(refused.code() == Some(2) && refused.stderr.contains("cannot be used with the key"), "{refused:?}");
     Ok(())
 }
+
+#[test]
+fn clients_are_known_by_their_certificates_and_probes_need_none() -> Result<()> {
+    if !python::ENGINES.is_ready() {
+        notes::skipped("there is no Python to make certificates with (`cargo xtask setup` installs it)");
+        return Ok(());
+    }
+    let (output, port) = (Output::new()?, free_port()?);
+    let path = |name: &str| output.beside(name);
+    let made = python::ENGINES.script("certificates.py")?.arg(path("")).output()?;
+    ensure!(made.status.success(), "{made:?}");
+    let run = Run::modelled().pid(std::process::id()).argument("--no-output").argument("--quiet");
+    let run = run.with("--metrics", format!("127.0.0.1:{port}")).with("--metrics-client-ca", path("ca.crt"));
+    let run = run.with("--metrics-cert", path("server.crt")).with("--metrics-key", path("server.key"));
+    let profiler = run.start()?;
+    let get = |page: &str, client: Option<&str>| -> Result<String> {
+        let mut get = python::ENGINES.script("tls_get.py")?;
+        get.arg(format!("https://127.0.0.1:{port}/{page}")).arg(path("ca.crt"));
+        get.args(client.iter().flat_map(|name| [path(&format!("{name}.crt")), path(&format!("{name}.key"))]));
+        Ok(String::from_utf8_lossy(&get.output()?.stdout).trim().to_owned())
+    };
+    wait_for("a probe", LIMIT, || Ok((get("readyz", None)? == "200").then_some(())))?;
+    for (client, expected) in [(Some("client"), "200"), (None, "401"), (Some("stranger"), "refused")] {
+        let status = get("metrics", client)?;
+        ensure!(status.starts_with(expected), "{client:?}: {status}");
+    }
+    ensure!(profiler.stop()?.code() == Some(0));
+    Ok(())
+}

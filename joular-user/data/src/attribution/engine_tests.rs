@@ -6,7 +6,10 @@ use proptest::prelude::*;
 
 use super::{Engine, window_report::WindowReport};
 use crate::{
-    events::{CpuTimes, EnergyReading, Event, ProcessInfo, RawStack, RunInfo, SampleCount, Symbol, ThreadTime, Window},
+    events::{
+        CpuTimes, EnergyReading, Event, HostIdentity, ProcessInfo, RawStack, RunInfo, SampleCount, Symbol, ThreadTime,
+        Window,
+    },
     model::{
         domain::{Domain, FaultCause, Label, Meter, Reading},
         frame::{Frame, FrameKind},
@@ -49,6 +52,7 @@ fn run(idle: &str) -> Event {
         ],
         policy: Policy { idle: idle.parse().unwrap(), idle_milliwatts: 10_000, ..Policy::default() },
         profiler_pid: Pid(99),
+        identity: HostIdentity::default(),
     }))
 }
 

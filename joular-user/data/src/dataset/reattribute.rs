@@ -26,10 +26,9 @@ use crate::{
         tables::{Branches, Methods, Stacks, Threads, Weights, list},
         write::RunRewriter,
     },
-    events::RunInfo,
+    events::{MachineKey, RunInfo},
     model::{
         policy::Policy,
-        target_text::TargetText,
         units::{Pid, Tid, UnixMicros},
     },
     redact::{CommandLines, Redaction},
@@ -38,25 +37,28 @@ use crate::{
 /// Bound on a file of a table: rows are at most half a million, most of them small.
 const MAX_COPIED_BYTES: u64 = 1 << 30;
 
+/// What the time of a machine's threads counts for: by process, thread and its start.
+pub type ThreadFactors = HashMap<(Pid, Tid, UnixMicros), Factor>;
+
 /// What claimants' time counts for, learnt from measured energy.
 #[derive(Clone, Debug)]
 pub struct FittedFactors {
     /// The groups of threads that differ, as [`Policy::watts_by`] has them.
     pub by: String,
-    /// Of threads by host, process, thread and its start.
-    pub threads: HashMap<TargetText, HashMap<(Pid, Tid, UnixMicros), Factor>>,
+    /// Of threads by machine.
+    pub threads: HashMap<MachineKey, ThreadFactors>,
     /// Of everything else.
     pub others: Factor,
 }
 
 impl FittedFactors {
-    /// Of a claimant in a window of a host, whose start times are wall-clock times.
-    fn of(&self, host: &TargetText, window: &WindowWork, claimant: Claimant) -> Factor {
+    /// Of a claimant in a window of a machine, whose start times are wall-clock times.
+    fn of(&self, of_machine: Option<&ThreadFactors>, window: &WindowWork, claimant: Claimant) -> Factor {
         let of_thread = |index: usize| {
             let thread = window.threads.get(index)?;
             let pid = window.processes.get(thread.process)?.pid;
             let start = UnixMicros(i64::try_from(thread.start_boottime_ns / 1000).ok()?);
-            self.threads.get(host)?.get(&(pid, thread.tid, start)).copied()
+            of_machine?.get(&(pid, thread.tid, start)).copied()
         };
         match claimant {
             Claimant::Thread(index) => of_thread(index).unwrap_or(self.others),
@@ -178,11 +180,12 @@ impl Rewriting<'_> {
 
     /// Gives claimants their factors. Those of a run that is not to have any are taken away.
     fn weigh(&self, work: &mut WindowWork, info: &RunInfo) {
+        let of_machine = self.factors.and_then(|factors| factors.threads.get(&info.machine().key()));
         let mut slices = std::mem::take(&mut work.slices);
         for claimed in &mut slices {
             match (&info.policy.watts_by, self.factors) {
                 (None, _) => claimed.factor = Factor::ONE,
-                (Some(_), Some(factors)) => claimed.factor = factors.of(&info.host, work, claimed.claimant),
+                (Some(_), Some(factors)) => claimed.factor = factors.of(of_machine, work, claimed.claimant),
                 (Some(_), None) => {}
             }
         }

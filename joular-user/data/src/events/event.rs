@@ -5,8 +5,8 @@ use joular_ebpf::abi::{Comm, SampleKind, StackId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use super::{
-    BufferEnds, LongName, Mark, Service, WindowAllocations, WindowCollections, WindowContext, WindowCounters, WindowIo,
-    Workload,
+    BufferEnds, HostIdentity, LongName, Mark, Service, WindowAllocations, WindowCollections, WindowContext,
+    WindowCounters, WindowIo, Workload,
 };
 use crate::model::{
     domain::{Domain, Reading},
@@ -90,6 +90,7 @@ pub struct RunInfo {
     pub policy: Policy,
     /// joular-bpf itself: its energy is never anyone else's.
     pub profiler_pid: Pid,
+    pub identity: HostIdentity,
 }
 
 /// What a process runs on.

@@ -12,6 +12,7 @@ mod context;
 mod counters;
 pub mod decode;
 pub mod event;
+mod identity;
 mod io;
 pub mod long_name;
 mod mark;
@@ -29,6 +30,7 @@ pub use event::{
     CpuTimes, EnergyReading, Event, JvmNews, LossCount, ProcessInfo, RawStack, RunEnd, RunInfo, Runtime, SampleCount,
     Symbol, ThreadTime, Window,
 };
+pub use identity::{HostIdentity, Machine, MachineKey, label};
 pub use io::{IoSample, ThreadIo, WindowIo};
 pub use joular_ebpf::abi::{IoKind, SampleKind};
 pub use long_name::LongName;

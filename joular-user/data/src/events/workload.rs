@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::label;
 use crate::model::target_text::TargetText;
 
 /// What Kubernetes says of a container and its pod.
@@ -21,6 +22,6 @@ pub struct Workload {
 impl Workload {
     /// The value of one of the pod's labels.
     pub fn label(&self, key: &str) -> Option<&str> {
-        self.labels.iter().find_map(|label| label.raw().strip_prefix(key)?.strip_prefix('='))
+        label(&self.labels, key)
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use joular_data::{
+    events::HostIdentity,
     model::{
         measure::{Measure, Unit},
         units::{MicroJoules, UnixMicros},
@@ -230,7 +231,9 @@ fn recorder(out: &mut impl Families, registry: &Registry, resident_bytes: Option
     out.family("joular_run", Kind::Info, "The run that these figures are of.");
     let labels = none.clone().with_text("run_id", Some(&run.run_id.as_str().into()));
     let labels = labels.with_text("node_name", Some(&run.host)).with("energy_source", &run.energy_source);
-    out.sample(&labels.with("sampling_event", &run.sampling_event), Figure::whole(1));
+    let HostIdentity { machine_id, instance_id, labels: of_host } = &run.identity;
+    let labels = labels.with("sampling_event", &run.sampling_event).with_text("machine_id", machine_id.as_ref());
+    out.sample(&labels.with_text("instance_id", instance_id.as_ref()).with_labels_of_host(of_host), Figure::whole(1));
     out.family("joular_run_start_time_seconds", Kind::Gauge, "Unix time at which the run began: counters were 0.");
     out.sample(&none, unix(run.started.0));
     out.family("joular_losses", Kind::Counter, "What was lost, by cause.");

@@ -3,6 +3,7 @@
 //! Figures are integers of a small unit, so that nothing is rounded on the way to those who take them.
 
 use std::{
+    borrow::Cow,
     fmt::{self, Display},
     sync::Arc,
 };
@@ -106,14 +107,26 @@ pub fn power(energy: MicroJoules, length_ns: u64) -> Figure {
 
 /// Labels of one series, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Labels(Vec<(&'static str, Arc<str>)>);
+pub struct Labels(Vec<(Cow<'static, str>, Arc<str>)>);
 
 impl Labels {
     /// Adds a label. An empty value says the same as no label, so it is left out.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: &str) -> Self {
         if !value.is_empty() {
-            self.0.push((name, value.into()));
+            self.0.push((name.into(), value.into()));
+        }
+        self
+    }
+
+    /// Adds labels of a host, each `key=value`, as `label_KEY`. Keys that are the same as names of Prometheus stand once.
+    #[must_use]
+    pub fn with_labels_of_host(mut self, labels: &[TargetText]) -> Self {
+        for (key, value) in labels.iter().filter_map(|label| label.raw().split_once('=')) {
+            let name = format!("label_{}", key.replace(|c: char| !c.is_ascii_alphanumeric(), "_"));
+            if !self.0.iter().any(|(known, _)| *known == name) {
+                self.0.push((name.into(), bounded(&value.into(), MAX_LABEL_BYTES).into()));
+            }
         }
         self
     }
@@ -126,8 +139,8 @@ impl Labels {
         }
     }
 
-    pub fn pairs(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.0.iter().map(|(name, value)| (*name, value.as_ref()))
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_ref(), value.as_ref()))
     }
 }
 

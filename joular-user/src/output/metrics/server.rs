@@ -115,15 +115,19 @@ async fn serve(mut server: Server, served: Serves) {
         match listener.accept().await {
             Ok((stream, client)) => {
                 let (acceptor, token, served) = (server.tls.as_mut().map(Tls::acceptor), token.clone(), served.clone());
+                let expects_certificate = server.tls.as_ref().is_some_and(Tls::expects_certificates);
                 let seat = Arc::new(seats.take(client.ip()));
                 let number = seat.number();
                 let task = tokio::spawn(async move {
                     let connection = async {
                         match acceptor {
-                            None => connection(stream, seat, token, served).await,
+                            None => connection(stream, seat, token, true, served).await,
                             Some(acceptor) => {
                                 if let Ok(stream) = acceptor.accept(stream).await {
-                                    connection(stream, seat, token, served).await;
+                                    // One that is not signed as it should be ends the handshake.
+                                    let has_shown_one = stream.get_ref().1.peer_certificates().is_some();
+                                    let is_known = has_shown_one || !expects_certificate;
+                                    connection(stream, seat, token, is_known, served).await;
                                 }
                             }
                         }
@@ -142,10 +146,11 @@ async fn connection(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     seat: Arc<Seat>,
     token: Arc<Option<Token>>,
+    is_known: bool,
     served: Serves,
 ) {
     let answer = service_fn(move |request: Request<hyper::body::Incoming>| {
-        let is_allowed = is_allowed(request.headers(), token.as_ref().as_ref());
+        let is_allowed = is_known && is_allowed(request.headers(), token.as_ref().as_ref());
         if is_allowed {
             seat.trust();
         }
@@ -179,7 +184,8 @@ fn answer(
         "/readyz" => probe(served.is_ready()),
         "/" => response(StatusCode::OK, PLAIN, "joular-bpf: metrics are at /metrics\n"),
         "/metrics" if !is_allowed => {
-            let mut refusal = response(StatusCode::UNAUTHORIZED, PLAIN, "a bearer token is needed\n");
+            let needed = "a bearer token or a certificate of the client is missing\n";
+            let mut refusal = response(StatusCode::UNAUTHORIZED, PLAIN, needed);
             refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             refusal
         }

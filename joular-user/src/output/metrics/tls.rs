@@ -8,9 +8,10 @@ use std::{
 };
 
 use rustls::{
-    ServerConfig,
-    crypto::ring,
+    RootCertStore, ServerConfig,
+    crypto::{CryptoProvider, ring},
     pki_types::{CertificateDer, PrivateKeyDer, pem, pem::PemObject as _},
+    server::{WebPkiClientVerifier, danger::ClientCertVerifier},
 };
 use tokio_rustls::TlsAcceptor;
 
@@ -19,7 +20,7 @@ const RELOAD: Duration = Duration::from_secs(60);
 
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    #[error("reading {path}: {source}: check --metrics-cert and --metrics-key")]
+    #[error("reading {path}: {source}: check --metrics-cert, --metrics-key and --metrics-client-ca")]
     Io { path: PathBuf, source: io::Error },
     #[error("{path}: {source}: it must have PEM text")]
     Pem { path: PathBuf, source: pem::Error },
@@ -27,12 +28,20 @@ pub enum TlsError {
     NoCertificate { path: PathBuf },
     #[error("the certificate in {certificate} cannot be used with the key in {key}: {source}")]
     Unusable { certificate: PathBuf, key: PathBuf, source: rustls::Error },
+    #[error("clients cannot be known by the certificates in {path}: {cause}")]
+    Authority { path: PathBuf, cause: String },
 }
 
-/// A certificate with those that sign it, its key, and what they make possible.
-pub struct Tls {
+/// Files that are served with.
+struct Files {
     certificate: PathBuf,
     key: PathBuf,
+    client_authority: Option<PathBuf>,
+}
+
+/// Files, and what they make possible.
+pub struct Tls {
+    files: Files,
     acceptor: TlsAcceptor,
     read: Instant,
     /// Whether new files cannot be used, which was reported.
@@ -42,20 +51,31 @@ pub struct Tls {
 
 impl std::fmt::Debug for Tls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Tls of {}", self.certificate.display())
+        write!(f, "Tls of {}", self.files.certificate.display())
     }
 }
 
 impl Tls {
-    /// Reads PEM files: a certificate followed by those that sign it, and its private key. `warn` is told if later
-    /// ones cannot be used.
+    /// Reads PEM files: a certificate followed by those that sign it, its private key, and those that sign certificates
+    /// of clients, if clients have to have one. `warn` is told if later ones cannot be used.
     ///
     /// # Errors
     /// See [`TlsError`].
-    pub fn read(certificate: &Path, key: &Path, warn: fn(&str)) -> Result<Self, TlsError> {
-        let acceptor = acceptor(certificate, key)?;
-        let (certificate, key) = (certificate.into(), key.into());
-        Ok(Self { certificate, key, acceptor, read: Instant::now(), is_old: false, warn })
+    pub fn read(
+        certificate: &Path,
+        key: &Path,
+        client_authority: Option<&Path>,
+        warn: fn(&str),
+    ) -> Result<Self, TlsError> {
+        let client_authority = client_authority.map(Path::to_owned);
+        let files = Files { certificate: certificate.into(), key: key.into(), client_authority };
+        let acceptor = acceptor(&files)?;
+        Ok(Self { files, acceptor, read: Instant::now(), is_old: false, warn })
+    }
+
+    /// Whether clients have to have a certificate.
+    pub const fn expects_certificates(&self) -> bool {
+        self.files.client_authority.is_some()
     }
 
     /// What takes a connection, with files that are a minute old at most, unless new ones cannot be used.
@@ -68,7 +88,7 @@ impl Tls {
 
     fn reload(&mut self) {
         self.read = Instant::now();
-        match acceptor(&self.certificate, &self.key) {
+        match acceptor(&self.files) {
             Ok(acceptor) => (self.acceptor, self.is_old) = (acceptor, false),
             Err(error) if !std::mem::replace(&mut self.is_old, true) => {
                 (self.warn)(&format!("metrics are served with the old certificate: {error}"));
@@ -78,22 +98,46 @@ impl Tls {
     }
 }
 
-fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, TlsError> {
-    let read = |path: &Path| fs::read(path).map_err(|source| TlsError::Io { path: path.into(), source });
-    let pem = |path: &Path, source| TlsError::Pem { path: path.into(), source };
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&read(certificate)?)
-        .collect::<Result<_, _>>()
-        .map_err(|source| pem(certificate, source))?;
-    if chain.is_empty() {
-        return Err(TlsError::NoCertificate { path: certificate.into() });
-    }
-    let private = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|source| pem(key, source))?;
-    let unusable = |source| TlsError::Unusable { certificate: certificate.into(), key: key.into(), source };
-    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    let config = config.with_safe_default_protocol_versions().map_err(unusable)?.with_no_client_auth();
+fn acceptor(files: &Files) -> Result<TlsAcceptor, TlsError> {
+    let Files { certificate, key, client_authority } = files;
+    let chain = certificates(certificate)?;
+    let private =
+        PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|source| TlsError::Pem { path: key.clone(), source })?;
+    let unusable = |source| TlsError::Unusable { certificate: certificate.clone(), key: key.clone(), source };
+    let provider = Arc::new(ring::default_provider());
+    let config = ServerConfig::builder_with_provider(Arc::clone(&provider));
+    let config = config.with_safe_default_protocol_versions().map_err(unusable)?;
+    let config = match client_authority {
+        Some(path) => config.with_client_cert_verifier(clients_of(path, provider)?),
+        None => config.with_no_client_auth(),
+    };
     let mut config = config.with_single_cert(chain, private).map_err(unusable)?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Knows clients by who signs their certificates. Those without a certificate are let in, because probes have none:
+/// they get no metrics.
+fn clients_of(path: &Path, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let failed = |cause: String| TlsError::Authority { path: path.into(), cause };
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(path)? {
+        roots.add(certificate).map_err(|error| failed(error.to_string()))?;
+    }
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    verifier.allow_unauthenticated().build().map_err(|error| failed(error.to_string()))
+}
+
+/// At least one.
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let found: Vec<_> = CertificateDer::pem_slice_iter(&read(path)?)
+        .collect::<Result<_, _>>()
+        .map_err(|source| TlsError::Pem { path: path.into(), source })?;
+    if found.is_empty() { Err(TlsError::NoCertificate { path: path.into() }) } else { Ok(found) }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
+    fs::read(path).map_err(|source| TlsError::Io { path: path.into(), source })
 }
 
 #[cfg(test)]
@@ -131,7 +175,7 @@ mod tests {
             assert!(text.contains("the old certificate"), "{text}");
             TOLD.fetch_add(1, Ordering::Relaxed);
         };
-        let mut tls = Tls::read(&path("certificate"), &path("key"), told).unwrap();
+        let mut tls = Tls::read(&path("certificate"), &path("key"), None, told).unwrap();
         for (certificate, expected) in [(CERTIFICATE, 0), ("", 1), ("", 1), (CERTIFICATE, 1), ("", 2)] {
             fs::write(path("certificate"), certificate).unwrap();
             tls.reload();
@@ -146,13 +190,19 @@ mod tests {
         fs::write(path("empty"), "").unwrap();
         fs::write(path("text"), "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n").unwrap();
         fs::write(path("other"), "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").unwrap();
-        for (certificate, key, expected) in [
-            ("absent", "absent", "No such file"),
-            ("empty", "empty", "there is no certificate in it"),
-            ("text", "empty", "it must have PEM text"),
-            ("other", "empty", "it must have PEM text"),
+        fs::write(path("good"), CERTIFICATE).unwrap();
+        fs::write(path("key"), KEY).unwrap();
+        for (certificate, key, authority, expected) in [
+            ("absent", "absent", None, "No such file"),
+            ("empty", "empty", None, "there is no certificate in it"),
+            ("text", "empty", None, "it must have PEM text"),
+            ("other", "empty", None, "it must have PEM text"),
+            ("good", "key", Some("empty"), "there is no certificate in it"),
+            ("good", "key", Some("other"), "clients cannot be known by"),
         ] {
-            let error = Tls::read(&path(certificate), &path(key), |_| {}).unwrap_err().to_string();
+            let authority = authority.map(path);
+            let error =
+                Tls::read(&path(certificate), &path(key), authority.as_deref(), |_| {}).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }

@@ -4,8 +4,9 @@
 //! the Unified Code for Units of Measure, as OpenTelemetry has them.
 
 use joular_data::{
+    events::{HostIdentity, RunInfo},
     model::units::UnixMicros,
-    report::export::otlp::resource::{InstrumentationScope, KeyValue, Resource},
+    report::export::otlp::resource::{self, InstrumentationScope, KeyValue, Resource},
 };
 
 use super::{
@@ -25,15 +26,15 @@ pub(super) fn requests(moment: &Moment) -> Vec<MetricsRequest> {
         Gathered { start_ns: nanoseconds(moment.run().started), end_ns: nanoseconds(end), ..Gathered::default() };
     moment.tell(&mut gathered);
     let run = moment.run();
-    let resource = Resource {
-        attributes: vec![
-            KeyValue::text("service.name", "joular-bpf"),
-            KeyValue::text("service.version", &run.version),
-            // One recorder after the other on a host is the same instance: its counters begin again.
-            KeyValue::text("service.instance.id", run.host.raw()),
-            KeyValue::text("host.name", run.host.raw()),
-        ],
-    };
+    let mut attributes = vec![
+        KeyValue::text("service.name", "joular-bpf"),
+        KeyValue::text("service.version", &run.version),
+        // One recorder after the other on a host is the same instance: its counters begin again.
+        KeyValue::text("service.instance.id", &instance(run)),
+        KeyValue::text("host.name", run.host.raw()),
+    ];
+    attributes.extend(resource::of_host(&run.identity));
+    let resource = Resource { attributes };
     let request = |metrics| MetricsRequest {
         resource_metrics: vec![ResourceMetrics {
             resource: Some(resource.clone()),
@@ -41,6 +42,13 @@ pub(super) fn requests(moment: &Moment) -> Vec<MetricsRequest> {
         }],
     };
     gathered.requests.into_iter().map(request).collect()
+}
+
+/// The host's name, with the machine's id if there is one: hosts may have the same name.
+fn instance(run: &RunInfo) -> String {
+    let HostIdentity { machine_id, instance_id, .. } = &run.identity;
+    let id = instance_id.as_ref().or(machine_id.as_ref());
+    id.map_or_else(|| run.host.raw().to_owned(), |id| format!("{}/{}", run.host.raw(), id.raw()))
 }
 
 fn nanoseconds(time: UnixMicros) -> u64 {

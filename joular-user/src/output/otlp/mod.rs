@@ -50,6 +50,18 @@ pub struct Collector {
     pub profiles: bool,
 }
 
+impl Collector {
+    /// Pushes a request without metrics.
+    ///
+    /// # Errors
+    /// Why the collector does not take it.
+    pub fn try_push(&self) -> std::result::Result<(), String> {
+        sender::push_nothing(self).map_err(|error| match error {
+            sender::PushError::Later(cause) | sender::PushError::Refused(cause) => cause,
+        })
+    }
+}
+
 /// What the thread does beside.
 #[derive(Clone, Copy, Debug)]
 pub struct Hooks {

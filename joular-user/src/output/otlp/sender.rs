@@ -16,6 +16,7 @@ use prost::Message as _;
 use super::{Collector, Hooks, http, metrics, proto::Response, queue::Queue};
 use crate::output::metrics::Moment;
 
+const METRICS_PATH: &str = "/v1/metrics";
 /// Longest text of a collector's that is shown.
 const MAX_SHOWN_BYTES: usize = 200;
 
@@ -27,6 +28,12 @@ pub(super) enum PushError {
     Later(String),
     /// The collector does not want it.
     Refused(String),
+}
+
+/// Sends a request without metrics.
+pub(super) fn push_nothing(collector: &Collector) -> Result<(), PushError> {
+    let client = http::Client::new(collector.authority.as_deref(), &collector.headers).map_err(PushError::Refused)?;
+    client.post(&format!("{}{METRICS_PATH}", collector.url), zipped(&[])?).map(drop)
 }
 
 /// What is sent to a path of its own.
@@ -56,7 +63,7 @@ impl Sender {
                     queue: Arc::clone(&queue),
                     hooks,
                     client,
-                    metrics: Signal { name: "metrics", path: "/v1/metrics", is_failing: false },
+                    metrics: Signal { name: "metrics", path: METRICS_PATH, is_failing: false },
                     profiles: Signal { name: "profiles", path: "/v1development/profiles", is_failing: false },
                 }
                 .run(),
@@ -106,10 +113,7 @@ impl Sender {
     }
 
     fn push(&self, signal: &Signal, body: &[u8]) -> Result<(), PushError> {
-        let mut zipped = GzEncoder::new(Vec::new(), Compression::fast());
-        let zipped = zipped.write_all(body).and_then(|()| zipped.finish());
-        let zipped = zipped.map_err(|error| PushError::Refused(error.to_string()))?;
-        let answer = self.client.post(&format!("{}{}", self.collector.url, signal.path), zipped);
+        let answer = self.client.post(&format!("{}{}", self.collector.url, signal.path), zipped(body)?);
         let counter = if answer.is_ok() { &self.queue.pushes.requests } else { &self.queue.pushes.failures };
         counter.fetch_add(1, Ordering::Relaxed);
         rejected(&answer?)
@@ -130,6 +134,12 @@ impl Sender {
             _ => {}
         }
     }
+}
+
+fn zipped(body: &[u8]) -> Result<Vec<u8>, PushError> {
+    let mut zipped = GzEncoder::new(Vec::new(), Compression::fast());
+    let zipped = zipped.write_all(body).and_then(|()| zipped.finish());
+    zipped.map_err(|error| PushError::Refused(error.to_string()))
 }
 
 /// Pushes one request after the other. One that is refused holds back no other; one that may arrive later ends it,

@@ -87,16 +87,7 @@ impl Watch {
     /// `None`: no answer. That is told once, and that there are answers again.
     fn ask(&mut self) -> Option<Listing> {
         let source = &self.source;
-        let answer = self.runtime.block_on(async {
-            let listing = async {
-                match source {
-                    Source::Kubelet { url, token, trust } => kubelet::list(url, token.as_deref(), trust).await,
-                    Source::Cri(socket) => cri::list(socket).await,
-                }
-            };
-            timeout(ANSWER, listing).await.unwrap_or_else(|_| Err(format!("no answer within {} s", ANSWER.as_secs())))
-        });
-        match answer {
+        match self.runtime.block_on(source.listing()) {
             Ok(listing) => {
                 if self.is_failing {
                     (self.say.info)(&format!("{source} answers again"));
@@ -114,6 +105,27 @@ impl Watch {
                 None
             }
         }
+    }
+}
+
+impl Source {
+    async fn listing(&self) -> Result<Listing, String> {
+        let listing = async {
+            match self {
+                Self::Kubelet { url, token, trust } => kubelet::list(url, token.as_deref(), trust).await,
+                Self::Cri(socket) => cri::list(socket).await,
+            }
+        };
+        timeout(ANSWER, listing).await.unwrap_or_else(|_| Err(format!("no answer within {} s", ANSWER.as_secs())))
+    }
+
+    /// Asks once: how many pods there are.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub fn count_pods(&self) -> Result<usize, String> {
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+        runtime.block_on(self.listing()).map(|listing| listing.by_pod.len())
     }
 }
 

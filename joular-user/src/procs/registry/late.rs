@@ -1,9 +1,13 @@
-//! Looks again at targets of which more can be known later: a libjvm that is loaded late, and what Kubernetes runs in
-//! a container.
+//! Looks again at targets of which more can be known later: a libjvm that is loaded late, what Kubernetes runs in a
+//! container, and rules that name services otherwise.
 
-use joular_data::events::Runtime;
+use joular_data::{
+    events::{ProcessInfo, Runtime},
+    model::units::Pid,
+};
 
 use super::{Change, Registry, Role, jvms::Others, reading};
+use crate::procs::service;
 
 /// Ages in windows at which a process is looked at for a libjvm loaded late.
 const RUNTIME_CHECKS: [u32; 6] = [1, 2, 4, 8, 16, 30];
@@ -22,14 +26,39 @@ impl Registry {
         due.retain(|pid| reading::maps_libjvm(&self.proc_files, *pid));
         let mut changes = Vec::new();
         for pid in due {
-            if let Some(read) = self.read_again(pid)
-                && let Some(entry) = self.entries.get_mut(&pid)
-            {
-                entry.info = read.clone();
-                changes.push(Change::Found(Box::new(read)));
+            if let Some(read) = self.read_again(pid) {
+                changes.extend(self.news(pid, read));
             }
         }
         changes
+    }
+
+    /// If the rules have been replaced: what they say of targets.
+    pub(super) fn follow_rules(&mut self) -> Vec<Change> {
+        let edition = self.proc_files.rules().edition();
+        if edition == self.rules_edition {
+            return Vec::new();
+        }
+        self.rules_edition = edition;
+        let rules = self.proc_files.rules().now();
+        let targets: Vec<ProcessInfo> = self.targets().cloned().collect();
+        let mut changes = Vec::new();
+        for info in targets {
+            let ruled = match service::ruled(&info, &rules) {
+                Some(service) => Some(ProcessInfo { service: Some(service), ..info.clone() }),
+                None => self.read_again(info.pid),
+            };
+            if let Some(ruled) = ruled.filter(|ruled| ruled.service != info.service) {
+                changes.extend(self.news(info.pid, ruled));
+            }
+        }
+        changes
+    }
+
+    fn news(&mut self, pid: Pid, info: ProcessInfo) -> Option<Change> {
+        let entry = self.entries.get_mut(&pid)?;
+        entry.info = info.clone();
+        Some(Change::Found(Box::new(info)))
     }
 
     /// If more is known of the pods of this host: tells what it says of targets, and finds those that are targets

@@ -88,6 +88,8 @@ pub struct Registry {
     reading: Reading,
     /// Of the pods, when they were last looked at.
     pods_generation: u64,
+    /// Of the rules by which targets have their services.
+    rules_edition: u64,
 }
 
 impl Registry {
@@ -96,6 +98,7 @@ impl Registry {
             Selection::Tree(root) => Some(ProcessTree::new(root)),
             _ => None,
         };
+        let rules_edition = proc_files.rules().edition();
         Self {
             proc_files,
             selection,
@@ -109,6 +112,7 @@ impl Registry {
             ever_matched: false,
             reading: Reading::default(),
             pods_generation: 0,
+            rules_edition,
         }
     }
 
@@ -349,6 +353,7 @@ impl Registry {
             changes.extend(self.find_jvms());
         }
         changes.extend(self.learn_pods());
+        changes.extend(self.follow_rules());
         if self.windows.is_multiple_of(WINDOWS_BETWEEN_SCANS) {
             self.find_lost_ends();
             if !self.selection.is_of_jvms() {

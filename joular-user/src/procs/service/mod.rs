@@ -92,6 +92,18 @@ pub fn renamed(info: &ProcessInfo, rules: &Rules) -> Option<Service> {
     }
 }
 
+/// The service of a process when other rules hold. `None`: a rule named it before, so only its files and settings say.
+pub fn ruled(info: &ProcessInfo, rules: &Rules) -> Option<Service> {
+    let known = info.service.clone().filter(|known| known.from != ServiceFrom::Rule)?;
+    Some(match rules.first_match(info) {
+        Some(rule) => {
+            let version = rule.version.clone().or(known.version);
+            Service { name: rule.name.clone(), version, from: ServiceFrom::Rule }
+        }
+        None => known,
+    })
+}
+
 /// The service of a process of which it is known only now what it runs. Its files are not read again.
 pub fn launched(info: &ProcessInfo, launched: &Launched, rules: &Rules) -> Option<Service> {
     let known = info.service.clone()?;

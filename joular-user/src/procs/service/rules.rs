@@ -1,5 +1,7 @@
 //! Names services by rules of the configuration file.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use joular_data::{
     events::{ProcessInfo, Runtime},
     model::target_text::TargetText,
@@ -71,6 +73,38 @@ impl Rules {
 
     pub fn first_match(&self, info: &ProcessInfo) -> Option<&Rule> {
         self.0.iter().find(|rule| rule.conditions.iter().all(|condition| condition.holds(info)))
+    }
+}
+
+/// Rules that can be replaced while processes are watched. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct SharedRules(Arc<Mutex<Edition>>);
+
+#[derive(Debug, Default)]
+struct Edition {
+    number: u64,
+    rules: Arc<Rules>,
+}
+
+impl SharedRules {
+    pub fn new(rules: Rules) -> Self {
+        Self(Arc::new(Mutex::new(Edition { number: 0, rules: Arc::new(rules) })))
+    }
+
+    pub fn now(&self) -> Arc<Rules> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner).rules)
+    }
+
+    /// Grows each time the rules are replaced.
+    pub fn edition(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).number
+    }
+
+    /// Has the rules of `others` hold from now on.
+    pub fn replace_by(&self, others: &Self) {
+        let rules = others.now();
+        let mut edition = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *edition = Edition { number: edition.number + 1, rules };
     }
 }
 

@@ -8,9 +8,10 @@ use crate::{
         store::StoredFile,
         tables::runs,
     },
-    events::{RunEnd, RunInfo},
+    events::{HostIdentity, RunEnd, RunInfo},
     model::{
         policy::{Policy, WeightUnit},
+        target_text::TargetText,
         units::{Pid, UnixMicros},
     },
 };
@@ -78,6 +79,11 @@ fn info(columns: &Columns<'_>) -> Result<RunInfo> {
             .map_err(|error| columns.damaged(format!("column domains is not a list of domains: {error}")))?,
         policy: policy(columns)?,
         profiler_pid: Pid(small(runs::PROFILER_PID)?),
+        identity: HostIdentity {
+            machine_id: columns.texts(runs::MACHINE_ID)?.maybe(0).map(TargetText::from),
+            instance_id: columns.texts(runs::INSTANCE_ID)?.maybe(0).map(TargetText::from),
+            labels: columns.text_lists(runs::LABELS)?.of(0).into_iter().map(TargetText::from).collect(),
+        },
     })
 }
 

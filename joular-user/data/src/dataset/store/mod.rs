@@ -16,6 +16,7 @@ mod ring;
 mod room;
 mod scratch;
 mod shared;
+mod trial;
 
 use std::{
     any::Any,
@@ -35,6 +36,7 @@ pub use self::{
     room::{KeepFree, Room},
     scratch::Scratch,
     shared::{SHARE_MARK, SharedPlace},
+    trial::{Trial, try_place},
 };
 use super::error::{DataSetError, Result};
 use crate::output::OutputError;

@@ -4,7 +4,7 @@ use super::{Column, ColumnOf, Table, int, kind};
 use crate::{
     dataset::schema,
     events::{RunEnd, RunInfo},
-    model::domain::Label,
+    model::{domain::Label, target_text::TargetText},
     totals::RunSums,
 };
 
@@ -13,6 +13,12 @@ pub(crate) const SCHEMA_VERSION: Column<kind::Int> =
     Column::new("schema_version", "joular-bpf", "version of this schema");
 pub(crate) const STARTED: Column<kind::Time> = Column::new("started", "wall clock", "start of the run");
 pub(crate) const HOSTNAME: Column<kind::Text> = Column::new("hostname", "kernel", "the host's own name");
+pub(crate) const MACHINE_ID: Column<kind::Text> =
+    Column::new("machine_id", "/etc", "id of the installed system: machine-id(5)").null("there is none");
+pub(crate) const INSTANCE_ID: Column<kind::Text> =
+    Column::new("instance_id", "cloud-init, DMI", "what the cloud calls the machine").null("not known");
+pub(crate) const LABELS: Column<kind::TextList> =
+    Column::new("labels", "configuration", "labels of the host, each as key=value");
 pub(crate) const VERSION: Column<kind::Text> = Column::new("version", "joular-bpf", "version of joular-bpf");
 pub(crate) const KERNEL: Column<kind::Text> = Column::new("kernel", "kernel", "kernel release");
 pub(crate) const CPU_MODEL: Column<kind::Text> = Column::new("cpu_model", "/proc", "CPU model");
@@ -123,6 +129,9 @@ fn machine_columns() -> Vec<ColumnOf<Runs>> {
         SCHEMA_VERSION.of::<Runs>(|_| Some(schema::SCHEMA_VERSION)),
         STARTED.of::<Runs>(|r| Some(r.run.started.0)),
         HOSTNAME.of::<Runs>(|r| text(r.run.host.raw())),
+        MACHINE_ID.of::<Runs>(|r| text(r.run.identity.machine_id.as_ref()?.raw())),
+        INSTANCE_ID.of::<Runs>(|r| text(r.run.identity.instance_id.as_ref()?.raw())),
+        LABELS.of::<Runs>(|r| r.run.identity.labels.iter().map(TargetText::raw).collect()),
         VERSION.of::<Runs>(|r| text(&r.run.version)),
         KERNEL.of::<Runs>(|r| text(&r.run.kernel)),
         CPU_MODEL.of::<Runs>(|r| text(&r.run.cpu_model)),

@@ -5,8 +5,8 @@ use joular_ebpf::abi::{IoKind, MAX_USER_FRAMES, OBJECT_AGES};
 
 use crate::{
     events::{
-        Event, ProcessInfo, RunInfo, Runtime, Symbol, Window, WindowAllocations, WindowCollections, WindowCounters,
-        WindowIo,
+        Event, HostIdentity, ProcessInfo, RunInfo, Runtime, Symbol, Window, WindowAllocations, WindowCollections,
+        WindowCounters, WindowIo,
     },
     model::{
         cores::CoreType,
@@ -24,6 +24,7 @@ const MAX_NAME_BYTES: usize = 4 * 1024;
 const MAX_ARGUMENTS: usize = 64 * 1024;
 const MAX_COMMAND_BYTES: usize = 2 * 1024 * 1024;
 const MAX_DOMAINS: usize = 1024;
+const MAX_LABELS: usize = 1024;
 const MAX_CPUS: usize = 65_536;
 const MAX_CORE_TYPES: usize = 64;
 /// Threads may be seen on several sockets.
@@ -93,6 +94,11 @@ fn run_info(run: &RunInfo) -> Result<(), String> {
         name(part)?;
     }
     text(&run.energy_reason)?;
+    let HostIdentity { machine_id, instance_id, labels } = &run.identity;
+    at_most(labels.len(), MAX_LABELS, "labels")?;
+    for part in labels.iter().chain(machine_id).chain(instance_id) {
+        name(part.raw())?;
+    }
     arguments(run.command_line.iter().map(String::as_str), MAX_COMMAND_BYTES)
 }
 

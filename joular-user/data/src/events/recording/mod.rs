@@ -27,7 +27,7 @@ const MAGIC: &[u8; 10] = b"JOULARBPF\0";
 /// The version that is written, and the only one that is read. Any change to what [`Event`] contains
 /// needs a new version, because postcard does not describe itself. Only a new kind of event, or another
 /// new variant, at the end of its enum does not: what was written before has none.
-const VERSION: u16 = 6;
+const VERSION: u16 = 7;
 
 /// Largest event. A window of a very large host (100 000 threads) has 10 MB.
 const MAX_EVENT_BYTES: u32 = 16 * 1024 * 1024;

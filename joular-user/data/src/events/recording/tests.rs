@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     events::{
-        EnergyReading, ProcessInfo, RawStack, RunEnd, RunInfo, SampleCount, SampleKind, Symbol, ThreadTime, Window,
-        WindowContext,
+        EnergyReading, HostIdentity, ProcessInfo, RawStack, RunEnd, RunInfo, SampleCount, SampleKind, Symbol,
+        ThreadTime, Window, WindowContext,
     },
     model::{
         domain::{Domain, FaultCause, Label, Meter, Reading},
@@ -46,6 +46,11 @@ fn run_info() -> RunInfo {
         )],
         policy: Policy::default(),
         profiler_pid: crate::model::units::Pid(1),
+        identity: HostIdentity {
+            machine_id: Some("b08dfa6083e7567a1921a715000001fb".into()),
+            instance_id: Some("i-0123456789abcdef0".into()),
+            labels: vec!["cluster=eu1".into(), "team=shop".into()],
+        },
     }
 }
 

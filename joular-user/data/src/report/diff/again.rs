@@ -102,9 +102,9 @@ fn again(
         }
         let scratch: Arc<dyn Store> = Arc::new(Scratch::within(folder).map_err(DataSetError::from)?);
         // Runs that were not selected are in the data set too.
-        let selected: BTreeSet<_> = side.runs.iter().map(|run| (&run.info.host, &run.info.run_id)).collect();
+        let selected: BTreeSet<_> = side.runs.iter().map(|run| (run.info.machine(), &run.info.run_id)).collect();
         reattribute::of_store(&store::open(&side.data)?, &*scratch, |run| {
-            Ok::<_, DataSetError>(selected.contains(&(&run.host, &run.run_id)).then(|| common.for_run(run)))
+            Ok::<_, DataSetError>(selected.contains(&(run.machine(), &run.run_id)).then(|| common.for_run(run)))
         })?;
         Ok(Some(read(&scratch, &side.data)?))
     };

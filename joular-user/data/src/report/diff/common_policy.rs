@@ -14,11 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::comparability::Differences;
 use crate::{
-    events::RunInfo,
-    model::{
-        policy::{Calibrated, IdlePolicy, Policy, WeightUnit},
-        target_text::TargetText,
-    },
+    events::{MachineKey, RunInfo},
+    model::policy::{Calibrated, IdlePolicy, Policy, WeightUnit},
     report::profile::Run,
 };
 
@@ -33,8 +30,8 @@ pub struct CommonPolicy {
     idle_power: BTreeMap<Machine, IdlePower>,
 }
 
-/// Host, processor, sockets.
-type Machine = (TargetText, String, u32);
+/// Machine, processor, sockets.
+type Machine = (MachineKey, String, u32);
 
 /// As the user gave it, and as a calibration found it.
 type IdlePower = (u64, Option<Calibrated>);
@@ -85,7 +82,7 @@ impl CommonPolicy {
 }
 
 fn machine(run: &RunInfo) -> Machine {
-    (run.host.clone(), run.cpu_model.clone(), run.sockets)
+    (run.machine().key(), run.cpu_model.clone(), run.sockets)
 }
 
 /// The idle power of each machine that A ran on: that of the first run there.

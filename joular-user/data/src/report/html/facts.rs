@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::strings::Strings;
 use crate::{
+    events::{HostIdentity, RunInfo},
     model::{domain, target_text::TargetText},
     redact::Redaction,
     report::{
@@ -117,6 +118,13 @@ pub(super) fn qualities(overview: &Overview, strings: &mut Strings) -> Vec<Quali
     rows
 }
 
+/// Its name, what tells it from others of that name, and its labels.
+fn host_facts(info: &RunInfo) -> String {
+    let HostIdentity { machine_id, instance_id, labels } = &info.identity;
+    let known = [Some(&info.host), instance_id.as_ref(), machine_id.as_ref()].into_iter().flatten().chain(labels);
+    known.map(TargetText::raw).collect::<Vec<_>>().join(", ")
+}
+
 /// A run as pairs of what and value.
 pub(super) fn run(run: &Run, redaction: &Redaction, strings: &mut Strings) -> Vec<(&'static str, usize)> {
     let info = &run.info;
@@ -136,7 +144,7 @@ pub(super) fn run(run: &Run, redaction: &Redaction, strings: &mut Strings) -> Ve
     };
     [
         ("run", info.run_id.clone()),
-        ("host", info.host.raw().to_owned()),
+        ("host", host_facts(info)),
         ("started", timestamp(info.started.0)),
         ("ended because of", end.to_owned()),
         ("command line", command_line),

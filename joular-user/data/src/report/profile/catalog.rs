@@ -9,7 +9,7 @@ use hashbrown::HashTable;
 use crate::{
     attribution::window_report::Category,
     dataset::read::marks::PhaseWindows,
-    events::{RunEnd, RunInfo},
+    events::{Machine, RunEnd, RunInfo, label},
     model::{
         frame::{Frame, FrameKind},
         target_text::TargetText,
@@ -240,6 +240,21 @@ impl Catalog {
 
     pub fn run_of(&self, process: &Process) -> &Run {
         &self.runs[process.run]
+    }
+
+    /// The value of a label of a process's pod, else of its host.
+    pub fn label_of<'a>(&'a self, process: &'a Process, key: &str) -> Option<&'a str> {
+        label(&process.labels, key).or_else(|| label(&self.run_of(process).info.identity.labels, key))
+    }
+
+    /// What a host is called: its name, and an id of the machine where several have that name.
+    pub fn host_title(&self, machine: Machine<'_>) -> TargetText {
+        let is_namesake = |run: &Run| run.info.host == *machine.host && run.info.machine() != machine;
+        if !self.runs.iter().any(is_namesake) {
+            return machine.host.clone();
+        }
+        let id = machine.instance_id.or(machine.machine_id).map_or("machine unknown", TargetText::raw);
+        format!("{} ({id})", machine.host.raw()).into()
     }
 }
 

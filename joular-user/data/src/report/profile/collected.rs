@@ -109,7 +109,7 @@ fn keys(data: &mut DataSet, run: usize, filter: &Filter, columns: &Columns<'_>) 
             continue;
         }
         let process = data.process_index(run, pids.natural(row)?, process_starts.get(row)?, comms.get(row)?);
-        if filter.allows_process(data.catalog.process(process)) {
+        if filter.allows_process(&data.catalog, data.catalog.process(process)) {
             keys.push((row, (UnixMicros(starts.get(row)?), process, collectors.get(row)?.to_owned())));
         }
     }

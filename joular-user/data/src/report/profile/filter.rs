@@ -157,7 +157,7 @@ impl Filter {
         run.phases.iter().filter(|phase| [&phase.name, &phase.path].iter().any(|name| self.phases.allow(name.raw())))
     }
 
-    pub fn allows_process(&self, process: &Process) -> bool {
+    pub fn allows_process(&self, catalog: &Catalog, process: &Process) -> bool {
         let names = [Some(&process.comm), process.main_class.as_ref(), process.container.as_ref()];
         (self.pids.is_empty() || self.pids.contains(&process.pid))
             && (self.processes.allow_all() || names.into_iter().flatten().any(|name| self.processes.allow(name.raw())))
@@ -165,7 +165,7 @@ impl Filter {
             && self.containers.allow_container(process.container.as_ref())
             && [&process.pod, &process.pod_name].into_iter().any(|pod| self.pods.allow_known(pod.as_ref()))
             && self.namespaces.allow_known(process.namespace.as_ref())
-            && self.labels.allow(&process.labels)
+            && self.labels.allow(|key| catalog.label_of(process, key))
     }
 
     pub fn allows_thread(&self, thread: &Thread) -> bool {
@@ -197,7 +197,8 @@ impl Allowed {
         {
             return answer.is_allowed;
         }
-        let is_allowed = filter.allows_thread(thread) && filter.allows_process(catalog.process(thread.process));
+        let is_allowed =
+            filter.allows_thread(thread) && filter.allows_process(catalog, catalog.process(thread.process));
         let (name, category) = (thread.name.clone(), thread.category);
         self.0.insert(index, Answer { name, category, is_allowed });
         is_allowed
@@ -224,7 +225,7 @@ mod tests {
             DataSetError, OutputDirectory, ParquetOutput, fixture,
             store::{LocalDirectory, Store},
         },
-        events::Event,
+        events::{Event, HostIdentity, RunInfo},
         model::policy::Policy,
         report::profile::DataSet,
     };
@@ -281,11 +282,15 @@ mod tests {
             labels: vec!["app=shop".into(), "tier=front".into()],
             ..Process::default()
         };
+        let identity = HostIdentity { labels: vec!["cluster=eu1".into()], ..HostIdentity::default() };
+        let info = RunInfo { identity, ..RunInfo::default() };
+        let catalog = Catalog { runs: vec![Run { info, end: None, phases: Vec::new() }], ..Catalog::default() };
         let names = |text: &str| Names::parse(&[text.to_owned()]).unwrap();
         let labels = |text: &str| Labels::parse(&[text.to_owned()]).unwrap();
         for (filter, expected) in [
             (Filter { labels: labels("tier=fr*"), ..Filter::default() }, true),
             (Filter { labels: labels("tier=back"), ..Filter::default() }, false),
+            (Filter { labels: labels("cluster=us*"), ..Filter::default() }, false),
             (Filter { services: names("sh*"), ..Filter::default() }, true),
             (Filter { services: names("orders"), ..Filter::default() }, false),
             (Filter { containers: names(&id[..12]), ..Filter::default() }, true),
@@ -294,8 +299,10 @@ mod tests {
             (Filter { pods: names("1a2b-3c"), ..Filter::default() }, true),
             (Filter { pods: names("1a2b-3c"), services: names("orders"), ..Filter::default() }, false),
         ] {
-            assert_eq!(filter.allows_process(&process), expected, "{filter:?}");
-            assert!(!filter.allows_process(&Process::default()), "of which nothing is known: {filter:?}");
+            assert_eq!(filter.allows_process(&catalog, &process), expected, "{filter:?}");
+            assert!(!filter.allows_process(&catalog, &Process::default()), "of which nothing is known: {filter:?}");
         }
+        let of_host = Filter { labels: labels("cluster=eu*"), ..Filter::default() };
+        assert!(of_host.allows_process(&catalog, &Process::default()), "every process of a host has its labels");
     }
 }

@@ -28,13 +28,20 @@ impl RunTime {
     }
 }
 
-#[derive(Debug, Default)]
-pub(super) struct HostTimes<'a> {
-    runs: BTreeMap<&'a str, Vec<RunTime>>,
+/// By what tells hosts apart.
+#[derive(Debug)]
+pub(super) struct HostTimes<K> {
+    runs: BTreeMap<K, Vec<RunTime>>,
 }
 
-impl<'a> HostTimes<'a> {
-    pub(super) fn add(&mut self, host: &'a str, run: RunTime) {
+impl<K> Default for HostTimes<K> {
+    fn default() -> Self {
+        Self { runs: BTreeMap::new() }
+    }
+}
+
+impl<K: Ord> HostTimes<K> {
+    pub(super) fn add(&mut self, host: K, run: RunTime) {
         self.runs.entry(host).or_default().push(run);
     }
 

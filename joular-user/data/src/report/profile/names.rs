@@ -78,18 +78,16 @@ impl Labels {
         values.into_iter().map(|(key, values)| Ok((key, Names::parse(&values)?))).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether labels, each as `KEY=VALUE`, are wanted.
-    pub fn allow(&self, labels: &[TargetText]) -> bool {
-        self.0.iter().all(|(key, values)| {
-            let mut pairs = labels.iter().filter_map(|label| label.raw().split_once('='));
-            pairs.any(|(name, value)| name == key && values.allow(value))
-        })
+    /// Whether labels are wanted, of which `value` gives those of a key.
+    pub fn allow<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> bool {
+        self.0.iter().all(|(key, values)| value(key).is_some_and(|value| values.allow(value)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::events::label;
 
     #[test]
     fn names_are_exact_or_patterns_and_may_have_brackets() {
@@ -122,7 +120,7 @@ mod tests {
             (&["zone=*"], false),
         ] {
             let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-            assert_eq!(Labels::parse(&texts).unwrap().allow(&labels), expected, "{texts:?}");
+            assert_eq!(Labels::parse(&texts).unwrap().allow(|key| label(&labels, key)), expected, "{texts:?}");
         }
         for text in ["app", "=x"] {
             assert_eq!(Labels::parse(&[text.to_owned()]).unwrap_err(), FilterError::Label { text: text.to_owned() });

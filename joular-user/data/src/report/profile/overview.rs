@@ -144,7 +144,7 @@ impl DataSet {
         }
         let mut hosts = HostTimes::default();
         for (run, time) in self.catalog.runs.iter().zip(&overview.run_times) {
-            hosts.add(run.info.host.raw(), *time);
+            hosts.add(run.info.machine(), *time);
         }
         overview.span = hosts.span();
         overview.duration_ns = hosts.longest_ns();
@@ -353,7 +353,7 @@ fn rows_of_processes(
             continue;
         }
         let process = data.process_index(run, pids.natural(row)?, process_starts.get(row)?, comms.get(row)?);
-        if filter.allows_process(data.catalog.process(process)) {
+        if filter.allows_process(&data.catalog, data.catalog.process(process)) {
             take(row, process)?;
         }
     }

@@ -118,7 +118,7 @@ impl DataSet {
             )?;
             let run = Run { info: row.info, end: row.end.map(|(end, _)| end), phases };
             if filter.allows_run(&run) {
-                let is_on_it = |other: &Run| other.info.host == run.info.host;
+                let is_on_it = |other: &Run| other.info.machine() == run.info.machine();
                 data.hosts.push(data.catalog.runs.iter().position(is_on_it).unwrap_or(data.catalog.runs.len()));
                 data.catalog.runs.push(run);
                 data.files.push(files);

@@ -18,13 +18,36 @@ pub enum By {
     Pod,
     Namespace,
     Host,
+    /// The value of a label of pods or hosts.
+    Label(LabelKey),
     Line,
     /// Classes of what was allocated: of no other measure.
     ClassAllocated,
 }
 
+/// The key of a label. There are as many as a command line names, and they live as long as the program does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LabelKey {
+    /// `label:KEY`.
+    name: &'static str,
+}
+
+impl LabelKey {
+    const PREFIX: &'static str = "label:";
+
+    /// Of `label:KEY`.
+    pub fn named(name: &str) -> Option<Self> {
+        let key = name.strip_prefix(Self::PREFIX)?;
+        (!key.is_empty() && !key.contains('=')).then(|| Self { name: Box::leak(name.to_owned().into_boxed_str()) })
+    }
+
+    pub fn key(self) -> &'static str {
+        &self.name[Self::PREFIX.len()..]
+    }
+}
+
 impl By {
-    /// Those of every measure.
+    /// Those of every measure, without those of labels.
     pub const ALL: [Self; 16] = [
         Self::Method,
         Self::Class,
@@ -44,6 +67,12 @@ impl By {
         Self::Line,
     ];
 
+    /// By its name.
+    pub fn named(name: &str) -> Option<Self> {
+        let named = Self::ALL.into_iter().chain([Self::ClassAllocated]).find(|by| by.name() == name);
+        named.or_else(|| LabelKey::named(name).map(Self::Label))
+    }
+
     /// The name on the command line, and in output for machines.
     pub const fn name(self) -> &'static str {
         match self {
@@ -62,6 +91,7 @@ impl By {
             Self::Pod => "pod",
             Self::Namespace => "namespace",
             Self::Host => "host",
+            Self::Label(key) => key.name,
             Self::Line => "line",
             Self::ClassAllocated => "class-allocated",
         }
@@ -86,6 +116,7 @@ impl By {
                 | Self::Pod
                 | Self::Namespace
                 | Self::Host
+                | Self::Label(_)
         )
     }
 
@@ -116,7 +147,8 @@ impl By {
             Self::Container => &["container", "pod", "host"],
             Self::Pod => &["pod", "pod_name", "namespace"],
             Self::Namespace => &["namespace"],
-            Self::Host => &["host"],
+            Self::Host => &["host", "machine_id", "instance_id"],
+            Self::Label(_) => &["value"],
             Self::Line => &["method", "class", "module", "file", "line"],
             Self::ClassAllocated => &["class"],
         }

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    model::{target_text::TargetText, units::MicroJoules},
+    events::Machine,
+    model::units::MicroJoules,
     report::profile::{Amounts, Overview, Process, Profile},
     text::{escape, figures, seconds, share, time},
     totals::{
@@ -108,15 +109,15 @@ fn fitted(overview: &Overview) -> String {
 /// Which windows of which hosts were read.
 pub fn extent(profile: &Profile) -> String {
     let overview = &profile.overview;
-    let mut hosts: Vec<&TargetText> = profile.catalog.runs.iter().map(|run| &run.info.host).collect();
+    let mut hosts: Vec<Machine<'_>> = profile.catalog.runs.iter().map(|run| run.info.machine()).collect();
     hosts.sort_unstable();
     hosts.dedup();
     let runs = profile.catalog.runs.len();
     let span = overview.span.map_or(String::new(), |(start, end)| format!(", {} to {}", time(start), time(end)));
     let shown = match hosts.as_slice() {
         [] => "no host".to_owned(),
-        [host] => host.to_string(),
-        [first, .., last] => format!("{} hosts, {first} to {last}", hosts.len()),
+        [one] => one.host.to_string(),
+        [first, .., last] => format!("{} hosts, {} to {}", hosts.len(), first.host, last.host),
     };
     let plural = if runs == 1 { "" } else { "s" };
     format!(

@@ -15,6 +15,7 @@ use super::{
     unnamed,
 };
 use crate::{
+    events::HostIdentity,
     model::units::MicroJoules,
     report::{
         footprint::statement,
@@ -77,7 +78,16 @@ fn by_marker(markers: BTreeMap<&str, MicroJoules>) -> Map<String, Value> {
 
 fn extent(profile: &Profile) -> Value {
     let overview = &profile.overview;
-    let run = |run: &crate::report::profile::Run| json!({"run_id": run.info.run_id, "host": run.info.host});
+    let run = |run: &crate::report::profile::Run| {
+        let HostIdentity { machine_id, instance_id, labels } = &run.info.identity;
+        json!({
+            "run_id": run.info.run_id,
+            "host": run.info.host,
+            "machine_id": machine_id,
+            "instance_id": instance_id,
+            "labels": labels,
+        })
+    };
     json!({
         "runs": profile.catalog.runs.iter().map(run).collect::<Vec<_>>(),
         "windows": overview.windows,

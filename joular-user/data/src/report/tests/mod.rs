@@ -7,6 +7,7 @@ mod charges;
 mod counted;
 mod diff;
 mod footprint;
+mod hosts;
 mod inference;
 mod io;
 mod lag;

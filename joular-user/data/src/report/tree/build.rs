@@ -281,8 +281,8 @@ impl Label {
 
 /// `com.acme.Shop (pid 4711)`, with the host where there are several.
 pub fn process_title(catalog: &Catalog, process: &Process) -> TargetText {
-    let host = &catalog.run_of(process).info.host;
-    let several = catalog.runs.iter().any(|run| run.info.host != *host);
-    let at = if several { format!(" on {}", host.raw()) } else { String::new() };
+    let machine = catalog.run_of(process).info.machine();
+    let several = catalog.runs.iter().any(|run| run.info.machine() != machine);
+    let at = if several { format!(" on {}", catalog.host_title(machine).raw()) } else { String::new() };
     format!("{} (pid {}{at})", process.title().raw(), process.pid).into()
 }

@@ -27,7 +27,11 @@ use super::{
 };
 use crate::{
     attribution::work::Factor,
-    dataset::{error::DataSetError, reattribute::FittedFactors},
+    dataset::{
+        error::DataSetError,
+        reattribute::{FittedFactors, ThreadFactors},
+    },
+    events::MachineKey,
     model::{cores::ONE_PERMILLE, domain::Label, target_text::TargetText},
     text::escape,
 };
@@ -126,11 +130,11 @@ pub fn factors(data: &Path, by: By) -> Result<FittedFactors, WattsError> {
         Some(relative(table.rows.get(place)?.watts.value / table.mean))
     };
     let others = factor(None).unwrap_or(Factor::ONE);
-    let mut threads: HashMap<TargetText, HashMap<_, Factor>> = HashMap::new();
+    let mut threads: HashMap<MachineKey, ThreadFactors> = HashMap::new();
     for (index, thread) in catalog.threads.iter().enumerate() {
         let process = catalog.process(thread.process);
         let own = groups.of_thread(index).and_then(|group| factor(Some(group))).unwrap_or(others);
-        let of_host = threads.entry(catalog.run_of(process).info.host.clone()).or_default();
+        let of_host = threads.entry(catalog.run_of(process).info.machine().key()).or_default();
         of_host.insert((process.pid, thread.tid, thread.start), own);
     }
     Ok(FittedFactors { by: by.name().to_owned(), threads, others })

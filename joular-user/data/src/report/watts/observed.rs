@@ -85,7 +85,7 @@ pub(super) fn read(
     let mut unmeasured = None;
     for files in files::find(&store::open(root)?)? {
         let row = run_row::read(&files.row)?;
-        let is_it = |run: &&Run| (&run.info.run_id, &run.info.host) == (&row.info.run_id, &row.info.host);
+        let is_it = |run: &&Run| (&run.info.run_id, run.info.machine()) == (&row.info.run_id, row.info.machine());
         let Some(run) = catalog.runs.iter().find(is_it).filter(|run| filter.allows_run(run)) else { continue };
         let measured: Vec<&Domain> = row.info.domains.iter().filter(|domain| is_measured(domain)).collect();
         if measured.is_empty() {
@@ -112,7 +112,7 @@ fn is_of(audit: &DomainAudit, domain: &Domain) -> bool {
 
 impl Reading<'_> {
     fn run(&mut self, files: &RunFiles, info: &RunInfo, measured: &[&Domain], span: &Span) -> Result<(), WattsError> {
-        let here = |process: &Process| self.catalog.run_of(process).info.host == info.host;
+        let here = |process: &Process| self.catalog.run_of(process).info.machine() == info.machine();
         let threads = self.catalog.threads.iter().enumerate().filter_map(|(index, thread)| {
             let process = self.catalog.process(thread.process);
             here(process).then_some(((process.pid, thread.tid, thread.start), index))

@@ -235,7 +235,8 @@ impl Baseline {
     /// Adding a session twice would make it seem that sessions do not differ.
     fn expect_other_runs(&self, side: &Side, path: &str, data: &str) -> Result<(), BaselineError> {
         for (run, session) in self.side.runs.iter().zip(&self.side.sessions) {
-            let is_same = |other: &Run| (&other.info.run_id, &other.info.host) == (&run.info.run_id, &run.info.host);
+            let is_same =
+                |other: &Run| (&other.info.run_id, other.info.machine()) == (&run.info.run_id, run.info.machine());
             if side.runs.iter().any(is_same) {
                 let session = self.file.sessions.get(*session).map(Session::title).unwrap_or_default();
                 return Err(BaselineError::SameRun {

@@ -65,7 +65,7 @@ struct Hosts {
 
 impl Hosts {
     fn of(catalog: &Catalog) -> Self {
-        let mut hosts: Vec<&str> = catalog.runs.iter().map(|run| run.info.host.raw()).collect();
+        let mut hosts: Vec<_> = catalog.runs.iter().map(|run| run.info.machine()).collect();
         hosts.sort_unstable();
         hosts.dedup();
         Self { are_several: hosts.len() > 1 }
@@ -139,7 +139,7 @@ impl Export<'_> {
         let start_ms = process.start.0.div_euclid(1000);
         let mut below = PathBuf::from(ROOT);
         if self.hosts.are_several {
-            below.push(rows::file_name("host-", catalog.run_of(process).info.host.raw(), ""));
+            below.push(rows::file_name("host-", catalog.host_title(catalog.run_of(process).info.machine()).raw(), ""));
         }
         below.push(format!("{}-{start_ms}", process.pid.0));
         let directory = match self.ledger.find(&below) {

@@ -129,9 +129,10 @@ fn resource_profiles(
 
 /// Attributes of a process, by OpenTelemetry's semantic conventions where they have a name.
 fn about(profile: &Profile, process: &Process) -> Vec<KeyValue> {
+    let run = &profile.catalog.run_of(process).info;
     let mut attributes = vec![
         KeyValue::text("service.name", process.service.as_ref().unwrap_or(process.title()).raw()),
-        KeyValue::text("host.name", profile.catalog.run_of(process).info.host.raw()),
+        KeyValue::text("host.name", run.host.raw()),
         KeyValue::number("process.pid", process.pid.0.into()),
         KeyValue::text("process.executable.name", process.comm.raw()),
     ];
@@ -144,6 +145,7 @@ fn about(profile: &Profile, process: &Process) -> Vec<KeyValue> {
         ("k8s.namespace.name", &process.namespace),
     ];
     attributes.extend(known.into_iter().filter_map(|(key, text)| Some(KeyValue::text(key, text.as_ref()?.raw()))));
+    attributes.extend(resource::of_host(&run.identity));
     attributes
 }
 

@@ -3,6 +3,8 @@
 
 use prost::{Message, Oneof};
 
+use crate::events::HostIdentity;
+
 /// What signals are about.
 #[derive(Clone, PartialEq, Message)]
 pub struct Resource {
@@ -65,4 +67,13 @@ impl KeyValue {
     pub fn number(key: &str, number: i64) -> Self {
         Self { key: key.to_owned(), value: Some(Value::Int(number).into()) }
     }
+}
+
+/// What tells a host from others, beside its name. By OpenTelemetry's conventions the cloud's name of the machine goes
+/// before the system's own; labels have their own keys.
+pub fn of_host(identity: &HostIdentity) -> Vec<KeyValue> {
+    let HostIdentity { machine_id, instance_id, labels } = identity;
+    let id = instance_id.as_ref().or(machine_id.as_ref()).map(|id| KeyValue::text("host.id", id.raw()));
+    let labels = labels.iter().filter_map(|label| label.raw().split_once('='));
+    id.into_iter().chain(labels.map(|(key, value)| KeyValue::text(key, value))).collect()
 }

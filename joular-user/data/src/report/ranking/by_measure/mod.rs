@@ -36,7 +36,7 @@ impl TableOf {
         if name == Self::ALLOCATING_METHOD {
             return Some(Self { by: By::Method, measure: Measure::Allocated });
         }
-        let by = By::ALL.into_iter().chain([By::ClassAllocated]).find(|by| by.name() == name)?;
+        let by = By::named(name)?;
         Some(Self { by, measure: if by == By::ClassAllocated { Measure::Allocated } else { measure } })
     }
 

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::json;
 
-use super::{Group, group};
+use super::{super::by::LabelKey, Group, group};
 use crate::{
+    events::Machine,
     model::{
         container::short_id,
         frame::{Frame, FrameKind, Marker, package_title},
@@ -138,14 +139,24 @@ pub(super) fn process_group(catalog: &Catalog, index: ProcessIndex) -> Group {
     group(format!("{} {}", process.pid, process.title().raw()), details)
 }
 
+pub(super) fn host_group(catalog: &Catalog, machine: Machine<'_>) -> Group {
+    let details = vec![json!(machine.host), json!(machine.machine_id), json!(machine.instance_id)];
+    group(catalog.host_title(machine), details)
+}
+
+pub(super) fn label_group(key: LabelKey, value: Option<&str>) -> Group {
+    let name = value.map_or_else(|| format!("[no label {}]", key.key()).into(), TargetText::from);
+    Group { name, details: vec![json!(value)], is_marker: value.is_none() }
+}
+
+/// A container with its pod and machine.
+pub(super) type ContainerKey<'a> = (&'a TargetText, Option<&'a TargetText>, Machine<'a>);
+
 /// Namespace and name.
 pub(super) type PodName<'a> = (&'a TargetText, &'a TargetText);
 
-pub(super) fn container_of<'a>(
-    catalog: &'a Catalog,
-    process: &'a Process,
-) -> Option<(&'a TargetText, Option<&'a TargetText>, &'a TargetText)> {
-    Some((process.container.as_ref()?, process.pod.as_ref(), &catalog.run_of(process).info.host))
+pub(super) fn container_of<'a>(catalog: &'a Catalog, process: &'a Process) -> Option<ContainerKey<'a>> {
+    Some((process.container.as_ref()?, process.pod.as_ref(), catalog.run_of(process).info.machine()))
 }
 
 /// Threads of a pool have its name and a number: `http-nio-8080-exec-12` is of `http-nio-8080-exec-*`.
@@ -160,9 +171,9 @@ pub(super) fn service_group(service: Option<&TargetText>) -> Group {
 }
 
 /// A container with its pod and host. Its name is the short form of its id.
-pub(super) fn container_group(container: Option<(&TargetText, Option<&TargetText>, &TargetText)>) -> Group {
+pub(super) fn container_group(container: Option<ContainerKey<'_>>) -> Group {
     match container {
-        Some((id, pod, host)) => group(short_id(id.raw()), vec![json!(id), json!(pod), json!(host)]),
+        Some((id, pod, machine)) => group(short_id(id.raw()), vec![json!(id), json!(pod), json!(machine.host)]),
         None => group("[no container]", vec![json!(null), json!(null), json!(null)]),
     }
 }

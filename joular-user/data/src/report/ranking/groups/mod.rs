@@ -10,9 +10,9 @@ use std::{collections::HashMap, hash::Hash};
 use serde_json::{Value, json};
 
 use self::described::{
-    branch_group, class_group, class_groups, container_group, container_of, line_group, line_key, method_groups,
-    method_key, namespace_group, package_group, pod_group, pod_names, pool_of, process_group, service_group, stand_in,
-    thread_group,
+    branch_group, class_group, class_groups, container_group, container_of, host_group, label_group, line_group,
+    line_key, method_groups, method_key, namespace_group, package_group, pod_group, pod_names, pool_of, process_group,
+    service_group, stand_in, thread_group,
 };
 use super::by::By;
 use crate::{
@@ -123,9 +123,12 @@ impl Groups {
             }
             By::Host => of_threads(
                 catalog,
-                |_, thread| &catalog.run_of(catalog.process(thread.process)).info.host,
-                |host| group(host.clone(), vec![json!(host)]),
+                |_, thread| catalog.run_of(catalog.process(thread.process)).info.machine(),
+                |machine| host_group(catalog, machine),
             ),
+            By::Label(key) => {
+                of_places(catalog, |process| catalog.label_of(process, key.key()), |value| label_group(key, value))
+            }
         };
         Self { by, named: Named::All(groups), places }
     }
