@@ -1,0 +1,56 @@
+{{/* The agent's configuration as TOML, and what the pods have to know of it. */}}
+
+{{/* A value as TOML. A text of JSON is also one of TOML. YAML's numbers reach templates as floats; toToml leaves them so. */}}
+{{- define "joular-bpf.toml" -}}
+{{- if kindIs "string" . -}}
+{{- mustToRawJson . -}}
+{{- else if kindIs "slice" . -}}
+{{- $parts := list -}}
+{{- range . }}{{ $parts = append $parts (include "joular-bpf.toml" .) }}{{ end -}}
+[{{ join ", " $parts }}]
+{{- else if kindIs "map" . -}}
+{{- $parts := list -}}
+{{- range $key, $value := . }}{{ $parts = append $parts (printf "%s = %s" $key (include "joular-bpf.toml" $value)) }}{{ end -}}
+{ {{- join ", " $parts -}} }
+{{- else if kindIs "float64" . -}}
+{{- eq . (floor .) | ternary (int64 .) . -}}
+{{- else -}}
+{{- . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The port of metrics; empty if there are none. */}}
+{{- define "joular-bpf.port" -}}
+{{- with .Values.config.metrics -}}
+{{- $port := regexFind "[0-9]+$" . | int -}}
+{{- if or (lt $port 1) (gt $port 65535) -}}
+{{- fail (printf "config.metrics: %q does not end with a port from 1 to 65535, such as 0.0.0.0:9897" .) -}}
+{{- end -}}
+{{- if or (hasPrefix "127." .) (hasPrefix "[::1]" .) -}}
+{{- fail (printf "config.metrics: %q is an address within the pod: name one that probes and Prometheus reach, such as 0.0.0.0:%d" . $port) -}}
+{{- end -}}
+{{- $port -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Whether the token of metrics is in a secret. */}}
+{{- define "joular-bpf.hasToken" -}}
+{{- if index .Values.config "metrics-token" }}true{{ end -}}
+{{- end -}}
+
+{{/* Whether metrics have TLS. */}}
+{{- define "joular-bpf.hasTls" -}}
+{{- if index .Values.config "metrics-cert" }}true{{ end -}}
+{{- end -}}
+
+{{/* Seconds until the kubelet kills a pod, which have to be enough for ship-at-end. */}}
+{{- define "joular-bpf.gracePeriod" -}}
+{{- $seconds := .Values.terminationGracePeriodSeconds | int64 -}}
+{{- with index .Values.config "ship-at-end" -}}
+{{- $unit := get (dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000) (regexFind "[a-z]+$" .) -}}
+{{- if ge (mul (regexFind "^[0-9]+" . | int64) $unit) (mul $seconds 1000) -}}
+{{- fail (printf "config.ship-at-end: %s is not less than terminationGracePeriodSeconds, %d: pods would be killed while they ship. Raise terminationGracePeriodSeconds to 15 s more than ship-at-end" . $seconds) -}}
+{{- end -}}
+{{- end -}}
+{{- $seconds -}}
+{{- end -}}
