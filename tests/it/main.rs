@@ -19,6 +19,7 @@ mod engines;
 mod exports;
 mod fleet;
 mod footprint;
+mod helm;
 mod hidden_entries;
 mod html;
 mod intervals;

@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use joular_tests::{notes, packages::Packages, paths};
+use joular_tests::{helm, notes, packages::Packages, paths};
 
 use crate::packaging::printed;
 
@@ -56,7 +56,29 @@ fn the_archive_has_a_program_that_needs_no_library_and_names_no_directory_of_its
     assert!(printed(Command::new(&program).arg("--version")).starts_with("joular-bpf "));
     let (program, builder) = (fs::read(&program).unwrap(), paths::root().to_str().unwrap().as_bytes());
     assert!(!program.windows(builder.len()).any(|bytes| bytes == builder), "{}", paths::root().display());
-    for file in ["agent.toml", "joular-bpf.service", "LICENSES-OF-LIBRARIES.txt", "kubernetes/daemon-set.yaml"] {
+    for file in [
+        "agent.toml",
+        "joular-bpf.service",
+        "LICENSES-OF-LIBRARIES.txt",
+        "kubernetes/daemon-set.yaml",
+        "helm/joular-bpf/Chart.yaml",
+    ] {
         assert!(folder.path().join(file).exists(), "{file} is missing");
+    }
+}
+
+#[test]
+fn helm_makes_the_same_of_the_packed_chart() {
+    let Some(packages) = packages() else { return };
+    if !helm::is_installed() {
+        return notes::skipped("there is no Helm (`cargo xtask setup` unpacks it)");
+    }
+    let [packed, unpacked] = [packages.chart().unwrap(), paths::root().join("packaging/helm/joular-bpf")];
+    for program in helm::programs() {
+        let made = |chart| {
+            let mut command = Command::new(&program);
+            printed(command.args(["template", "joular-bpf", "--set=metricsToken.existingSecret=token"]).arg(chart))
+        };
+        assert_eq!(made(&packed), made(&unpacked));
     }
 }

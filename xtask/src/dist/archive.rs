@@ -1,15 +1,12 @@
 //! Makes the archive for any Linux: the static program and all that belongs to it.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
 use super::{
     Release,
-    tree::{Tree, gzip, pack, read, stripped},
+    tree::{Tree, stripped},
 };
 
 /// What goes beside the program; the licences by their usual names.
@@ -25,14 +22,12 @@ pub fn make(release: &Release, program: &Path) -> Result<PathBuf> {
     tree.write(&format!("{name}/LICENSES-OF-LIBRARIES.txt"), &release.notices)?;
     tree.copy("packaging/agent.toml", &format!("{name}/agent.toml"))?;
     tree.copy("packaging/systemd/joular-bpf.service", &format!("{name}/joular-bpf.service"))?;
-    for folder in ["container", "grafana", "kubernetes", "prometheus"] {
+    for folder in ["container", "grafana", "helm", "kubernetes", "prometheus"] {
         tree.copy_all(&format!("packaging/{folder}"), &format!("{name}/{folder}"))?;
     }
     tree.completions(program, &format!("{name}/"))?;
     tree.manual(program, &format!("{name}/usr/share/man/man1"), Ok, "")?;
-    let packed = tree.root().join("packed.tar");
-    pack(tree.root(), &name, &packed, release.epoch)?;
     let archive = release.output.join(format!("{name}.tar.gz"));
-    fs::write(&archive, gzip(&read(&packed)?)?).with_context(|| format!("writing {}", archive.display()))?;
+    tree.pack(&name, &archive, release.epoch)?;
     Ok(archive)
 }

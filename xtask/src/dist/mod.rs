@@ -1,10 +1,11 @@
 //! Makes what is handed out, in target/dist: an archive with a static program, a Debian package, a container
-//! image, and their SHA-256.
+//! image, a Helm chart, and their SHA-256.
 //!
 //! The same sources and compilers give the same bytes: nothing of this machine is in them but the certificates
 //! in the image, and times are those of the commit.
 
 mod archive;
+mod chart;
 mod deb;
 mod image;
 mod notices;
@@ -85,6 +86,7 @@ fn make(program: &Path, static_program: &Path, output: &Path) -> Result<String> 
         archive::make(&release, &static_program)?,
         deb::make(&release, &program)?,
         image::make(&release, &static_program)?,
+        chart::make(&release)?,
     ];
     let sums = shell::capture(Command::new("sha256sum").args(&made).args(["--tag"]))?;
     let sums = sums.replace(&format!("{}/", release.output.display()), "");

@@ -87,6 +87,13 @@ impl Tree {
         Ok(())
     }
 
+    /// Packs one of its directories, compressed.
+    pub fn pack(&self, name: &str, archive: &Path, epoch: u64) -> Result<()> {
+        let packed = self.root().join("packed.tar");
+        pack(self.root(), name, &packed, epoch)?;
+        fs::write(archive, gzip(&read(&packed)?)?).with_context(|| format!("writing {}", archive.display()))
+    }
+
     fn write_as(&self, path: &str, content: impl AsRef<[u8]>, mode: u32) -> Result<()> {
         self.parents(Path::new(path))?;
         let path = self.root().join(path);

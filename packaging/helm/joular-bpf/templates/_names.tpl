@@ -11,11 +11,13 @@
 {{- end -}}
 
 {{- define "joular-bpf.serviceAccount" -}}
-{{- .Values.serviceAccount.name | default (.Values.serviceAccount.create | ternary (include "joular-bpf.fullname" .) "default") -}}
+{{- $made := .Values.serviceAccount.create | ternary (include "joular-bpf.fullname" .) "default" -}}
+{{- .Values.serviceAccount.name | default $made -}}
 {{- end -}}
 
 {{- define "joular-bpf.priorityClass" -}}
-{{- .Values.priorityClass.name | default (.Values.priorityClass.create | ternary (include "joular-bpf.fullname" .) "") -}}
+{{- $made := .Values.priorityClass.create | ternary (include "joular-bpf.fullname" .) "" -}}
+{{- .Values.priorityClass.name | default $made -}}
 {{- end -}}
 
 {{- define "joular-bpf.secret" -}}
@@ -32,10 +34,4 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-{{- end -}}
-
-{{/* Of the pods; docs/operating.md says what each is for. */}}
-{{- define "joular-bpf.capabilities" -}}
-{{- $all := concat (list "BPF" "PERFMON" "SYS_PTRACE" "CHECKPOINT_RESTORE" "DAC_READ_SEARCH" "SYSLOG") .Values.extraCapabilities -}}
-[{{ range $index, $name := $all }}{{ if $index }}, {{ end }}{{ $name | quote }}{{ end }}]
 {{- end -}}
