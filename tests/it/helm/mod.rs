@@ -141,10 +141,13 @@ fn the_agent_takes_the_configuration_of_the_chart() {
         ),
         ("{service-rule: [{name: shop, cgroup: /shop}]}", r#"service-rule = [{ cgroup = "/shop", name = "shop" }]"#),
     ] {
-        let map = object(&format!("config: {config}"), "ConfigMap");
-        let text = map["data"]["agent.toml"].as_str().unwrap();
-        assert!(text.lines().any(|one| one == line), "{config}: {text}");
-        fs::write(&file, text).unwrap();
+        let values = format!("config: {config}");
+        for program in helm::programs() {
+            let text = rendered(&program, &values, &["--show-only", "templates/config-map.yaml"]);
+            assert!(text.lines().any(|one| one.trim_start() == line), "{values}: {text}");
+        }
+        let map = object(&values, "ConfigMap");
+        fs::write(&file, map["data"]["agent.toml"].as_str().unwrap()).unwrap();
         let checked = joular_bpf(&["agent", "--check", "--config", file.to_str().unwrap()]);
         assert_eq!(checked.code(), Some(0), "{config}: {checked:?}");
     }

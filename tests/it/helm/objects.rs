@@ -69,6 +69,7 @@ fn the_secret_of_the_token_is_readable_by_its_owner_alone() {
         ("", json!({"secretName": "joular-bpf", "defaultMode": 0o400})),
         (EVERYTHING, json!({"secretName": "token", "defaultMode": 0o400, "items": items})),
         ("config: {metrics: null, metrics-token: null}", Value::Null),
+        ("config: {metrics-token: /vault/token}", Value::Null),
     ] {
         expect_pods(values, &[("/volumes/2/secret", secret)]);
     }

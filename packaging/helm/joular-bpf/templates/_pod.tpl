@@ -20,9 +20,9 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Whether metrics have a token, which is in a secret. */}}
+{{/* Whether the token of metrics is in a secret; a user's own file may hold it. */}}
 {{- define "joular-bpf.hasToken" -}}
-{{- if index .Values.config "metrics-token" }}true{{ end -}}
+{{- if eq (index .Values.config "metrics-token" | toString) "/etc/joular-bpf/secret/metrics-token" }}true{{ end -}}
 {{- end -}}
 
 {{/* Whether metrics have TLS. */}}
