@@ -130,7 +130,7 @@ fn the_agent_takes_the_configuration_of_the_chart() {
     let file = folder.path().join("agent.toml");
     for (config, line) in [
         ("{}", "metrics-methods = 0"),
-        ("{metrics-methods: 1000}", "metrics-methods = 1000"),
+        ("{jvms: null, pid: [1234567]}", "pid = [1234567]"),
         ("{idle-watts: 12.5}", "idle-watts = 12.5"),
         ("{jvms: null, all: true}", "all = true"),
         (r#"{jvms: null, comm: [java, 'a "b" \c <&>']}"#, r#"comm = ["java", "a \"b\" \\c <&>"]"#),

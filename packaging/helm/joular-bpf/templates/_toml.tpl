@@ -1,6 +1,6 @@
 {{/*
-A value of the configuration as TOML. A string of JSON is also one of TOML. Templates get YAML's numbers as floats, and
-toToml would write them as such.
+A value of the configuration as TOML. A string of JSON is also one of TOML. Templates get the numbers of YAML as floats:
+1234567 would be 1.234567e+06, and toToml would write 0 as 0.0.
 */}}
 {{- define "joular-bpf.toml" -}}
 {{- if kindIs "string" . -}}
