@@ -9,7 +9,8 @@ use crate::joular_bpf;
 /// README and all documents, with their texts.
 fn documents() -> Vec<(PathBuf, String)> {
     let docs = fs::read_dir(paths::root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    let papers = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| paths::root().join(name));
+    let papers = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
+        .map(|name| paths::root().join(name));
     let markdown = docs.chain(papers).filter(|path| path.extension().is_some_and(|extension| extension == "md"));
     markdown
         .map(|path| (path.clone(), fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))))

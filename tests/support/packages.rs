@@ -26,12 +26,25 @@ impl Packages {
         self.one_that_ends(".deb")
     }
 
+    pub fn rpm(&self) -> Result<PathBuf> {
+        self.one_that_ends(".rpm")
+    }
+
     pub fn image(&self) -> Result<PathBuf> {
         self.one_that_ends(".oci.tar")
     }
 
     pub fn archive(&self) -> Result<PathBuf> {
         self.one_that_ends(".tar.gz")
+    }
+
+    /// The bill of materials of the program that uses the system's C library, or of the static one.
+    pub fn bill(&self, library: &str) -> Result<PathBuf> {
+        self.one_that_ends(&format!("-{library}.cdx.json"))
+    }
+
+    pub fn provenance(&self) -> Result<PathBuf> {
+        self.one_that_ends(".provenance.json")
     }
 
     pub fn chart(&self) -> Result<PathBuf> {

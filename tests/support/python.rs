@@ -30,6 +30,9 @@ pub static COMMON: Environment = Environment::new("venv", "requirements.txt");
 /// Engines that are large. One test needs them, and nobody else waits for them.
 pub static ENGINES: Environment = Environment::new("engines", "engines.txt");
 
+/// Schemas of bills of materials and of provenance.
+pub static SUPPLY_CHAIN: Environment = Environment::new("supply-chain", "supply_chain.txt");
+
 /// The interpreter of [`COMMON`].
 pub fn interpreter() -> Result<PathBuf> {
     COMMON.interpreter()

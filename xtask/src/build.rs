@@ -64,7 +64,8 @@ pub enum Library {
 }
 
 impl Library {
-    fn target(self) -> String {
+    /// As Rust calls the machine with it.
+    pub fn target(self) -> String {
         let name = match self {
             Self::Gnu => "gnu",
             Self::Musl => "musl",

@@ -7,6 +7,7 @@ mod build;
 mod demo;
 mod dist;
 mod pictures;
+mod release;
 mod setup;
 mod shell;
 mod simulate;
@@ -50,8 +51,8 @@ enum Task {
     Tidy,
     /// Draws the pictures of the README from a real run.
     Pictures,
-    /// Makes archive, Debian package and container image in target/dist.
-    Dist(dist::Options),
+    #[command(flatten)]
+    Packages(release::Task),
     #[command(flatten)]
     Load(bench::Load),
 }
@@ -73,7 +74,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Simulate(options) => simulate::run(&options),
         Task::Tidy => tidy::run(),
         Task::Pictures => pictures::run(),
-        Task::Dist(options) => dist::run(options),
+        Task::Packages(task) => task.run(),
         Task::Load(load) => load.run(),
     }
 }

@@ -27,8 +27,8 @@ const JDK_PACKAGES: &[(&str, &[&str])] = &[
     ("zypper", &["--non-interactive", "install", "java-17-openjdk-devel"]),
 ];
 
-/// Programs that check packages; Debian's packages have the same names.
-const PACKAGING: [&str; 2] = ["lintian", debian::PROGRAM];
+/// Programs that make, sign and check packages; Debian's packages have the same names.
+const PACKAGING: [&str; 5] = ["lintian", "minisign", "rpm", "shellcheck", debian::PROGRAM];
 
 pub fn run() -> Result<()> {
     demo(|| Ok(()))?;
@@ -52,6 +52,7 @@ pub fn slow() -> Result<()> {
     cargo_deny()?;
     kernels();
     packaging();
+    schemas();
     println!("setup: complete for slow tests");
     Ok(())
 }
@@ -120,7 +121,7 @@ fn bpf_linker() -> Result<()> {
     shell::run(shell::cargo().args(what).args(features).envs(profile))
 }
 
-fn cargo_deny() -> Result<()> {
+pub fn cargo_deny() -> Result<()> {
     let installed = Command::new("cargo-deny").arg("--version").output();
     if installed.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim_end().ends_with(CARGO_DENY)) {
         return Ok(());
@@ -261,19 +262,26 @@ fn helm() {
     helm::install().unwrap_or_else(|error| println!("no Helm to render the chart with: {error:#}"));
 }
 
-/// What checks packages, and a Debian to install one on.
+/// What makes, signs and checks packages, and a Debian to install one on.
 fn packaging() {
     if !shell::exists("apt-get") {
         return;
     }
     let missing: Vec<&str> = PACKAGING.iter().copied().filter(|program| !shell::exists(program)).collect();
     if !missing.is_empty() {
-        shell::step("installing what checks packages (30 MB)");
+        shell::step("installing what makes, signs and checks packages (40 MB)");
         install_packages(&missing).unwrap_or_else(|error| println!("packages are checked less: {error:#}"));
     }
     if debian::root().is_none() && shell::is_root() {
         shell::step("making a small Debian in target/debian, to install the package on (200 MB)");
         debian::make().unwrap_or_else(|error| println!("no Debian to install the package on: {error:#}"));
+    }
+}
+
+/// Schemas that bills of materials and provenance are checked by.
+fn schemas() {
+    if let Err(error) = python::SUPPLY_CHAIN.interpreter() {
+        println!("bills of materials and provenance are checked less: {error:#}");
     }
 }
 

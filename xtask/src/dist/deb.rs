@@ -12,22 +12,21 @@ use anyhow::{Context as _, Result, bail, ensure};
 use joular_tests::paths;
 
 use super::{
-    Release,
-    tree::{Tree, gzip, read, stripped},
+    MAINTAINER, Program, Release,
+    changelog::Changelog,
+    system,
+    tree::{Tree, gzip, read},
 };
 use crate::shell;
 
-/// Files that are read by those who set it up.
-const EXAMPLES: &str = "usr/share/doc/joular-bpf/examples";
-
-pub fn make(release: &Release, program: &Path) -> Result<PathBuf> {
+pub fn make(release: &Release, program: &Program) -> Result<PathBuf> {
     if !shell::exists("dpkg-deb") {
         bail!("dpkg-deb is missing, which makes Debian packages: install dpkg");
     }
     let tree = Tree::new()?;
     files(&tree, release, program)?;
     let architecture = architecture()?;
-    tree.write("DEBIAN/control", control(&tree, release, architecture, program)?)?;
+    tree.write("DEBIAN/control", control(&tree, release, architecture, &program.file)?)?;
     tree.write("DEBIAN/conffiles", "/etc/joular-bpf/agent.toml\n")?;
     for script in ["postinst", "prerm", "postrm"] {
         let text = read(&paths::root().join("packaging/debian").join(script))?;
@@ -42,20 +41,13 @@ pub fn make(release: &Release, program: &Path) -> Result<PathBuf> {
     Ok(package)
 }
 
-fn files(tree: &Tree, release: &Release, program: &Path) -> Result<()> {
-    tree.write_executable("usr/bin/joular-bpf", stripped(program)?)?;
-    tree.copy("packaging/agent.toml", "etc/joular-bpf/agent.toml")?;
-    tree.copy("packaging/systemd/joular-bpf.service", "usr/lib/systemd/system/joular-bpf.service")?;
-    tree.completions(program, "")?;
-    tree.manual(program, "usr/share/man/man1", |page| gzip(&page), ".gz")?;
-    let changelog = read(&paths::root().join("packaging/debian/changelog"))?;
-    let newest = format!("joular-bpf ({}) ", release.version);
-    ensure!(changelog.starts_with(newest.as_bytes()), "packaging/debian/changelog does not begin with '{newest}'");
-    tree.write("usr/share/doc/joular-bpf/changelog.gz", gzip(&changelog)?)?;
-    tree.copy("packaging/debian/copyright", "usr/share/doc/joular-bpf/copyright")?;
-    tree.write("usr/share/doc/joular-bpf/licenses-of-libraries.txt.gz", gzip(release.notices.as_bytes())?)?;
-    tree.copy_all("packaging/prometheus", EXAMPLES)?;
-    tree.copy_all("packaging/grafana", EXAMPLES)
+fn files(tree: &Tree, release: &Release, program: &Program) -> Result<()> {
+    system::install(tree, program)?;
+    let changelog = Changelog::read()?;
+    let newest = changelog.newest()?;
+    ensure!(newest == release.version, "CHANGELOG.md has {newest}, but the program is {}", release.version);
+    tree.write("usr/share/doc/joular-bpf/changelog.gz", gzip(changelog.of_debian(MAINTAINER)?.as_bytes())?)?;
+    tree.copy("packaging/debian/copyright", "usr/share/doc/joular-bpf/copyright")
 }
 
 /// As Debian calls it.
@@ -75,6 +67,7 @@ fn control(tree: &Tree, release: &Release, architecture: &str, program: &Path) -
     let size = bytes.split_whitespace().next().context("du says nothing")?;
     let glibc = oldest_glibc(program)?;
     let values = [
+        ("@MAINTAINER@", MAINTAINER),
         ("@VERSION@", release.version.as_str()),
         ("@ARCHITECTURE@", architecture),
         ("@INSTALLED_SIZE@", size),

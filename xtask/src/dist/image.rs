@@ -3,20 +3,15 @@
 //! The layout is that of <https://github.com/opencontainers/image-spec/blob/v1.1.0/image-layout.md>: blobs by their
 //! SHA-256, and an index that names the image.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use super::{
-    Release,
-    tree::{Tree, gzip, pack, read, stripped},
+    Program, Release,
+    tree::{Tree, gzip, pack, read, sha256},
 };
-use crate::shell;
 
 /// Authorities that the servers of object stores are known by, as Debian has them.
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
@@ -25,7 +20,7 @@ const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
-pub fn make(release: &Release, program: &Path) -> Result<PathBuf> {
+pub fn make(release: &Release, program: &Program) -> Result<PathBuf> {
     let layout = Tree::new()?;
     let (layer, diff) = layer(release, program)?;
     let layer = blob(&layout, LAYER, &layer)?;
@@ -45,15 +40,15 @@ pub fn make(release: &Release, program: &Path) -> Result<PathBuf> {
 }
 
 /// The files of the image: compressed, and the digest of what they are unpacked.
-fn layer(release: &Release, program: &Path) -> Result<(Vec<u8>, String)> {
+fn layer(release: &Release, program: &Program) -> Result<(Vec<u8>, String)> {
     let root = Tree::new()?;
-    root.write_executable("usr/bin/joular-bpf", stripped(program)?)?;
+    root.write_executable("usr/bin/joular-bpf", &program.stripped)?;
     root.copy("packaging/agent.toml", "etc/joular-bpf/agent.toml")?;
     for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
         root.copy(licence, &format!("usr/share/doc/joular-bpf/{licence}"))?;
     }
     // Small: the whole image is to be at most 30 MiB unpacked.
-    root.write("usr/share/doc/joular-bpf/LICENSES-OF-LIBRARIES.txt.gz", gzip(release.notices.as_bytes())?)?;
+    root.write("usr/share/doc/joular-bpf/LICENSES-OF-LIBRARIES.txt.gz", gzip(program.notices.as_bytes())?)?;
     root.write(
         CERTIFICATES.trim_start_matches('/'),
         read(Path::new(CERTIFICATES)).context("install ca-certificates")?,
@@ -64,14 +59,11 @@ fn layer(release: &Release, program: &Path) -> Result<(Vec<u8>, String)> {
     let packed = packed.path().join("layer.tar");
     pack(root.root(), ".", &packed, release.epoch)?;
     let packed = read(&packed)?;
-    Ok((gzip(&packed)?, digest(&packed)?))
+    Ok((gzip(&packed)?, format!("sha256:{}", sha256(&packed)?)))
 }
 
 fn config(release: &Release, diff: &str) -> Result<Value> {
-    let created = shell::capture(
-        Command::new("date").args(["--utc", "+%Y-%m-%dT%H:%M:%SZ", "--date"]).arg(format!("@{}", release.epoch)),
-    )?;
-    let created = created.trim();
+    let created = release.time()?;
     Ok(json!({
         "created": created,
         "architecture": architecture(),
@@ -96,17 +88,9 @@ fn config(release: &Release, diff: &str) -> Result<Value> {
 
 /// Stores a blob, and describes it for those that name it.
 fn blob(layout: &Tree, kind: &str, content: &[u8]) -> Result<Value> {
-    let digest = digest(content)?;
+    let digest = format!("sha256:{}", sha256(content)?);
     layout.write(&format!("blobs/{}", digest.replace(':', "/")), content)?;
     Ok(json!({ "mediaType": kind, "digest": digest, "size": content.len() }))
-}
-
-fn digest(content: &[u8]) -> Result<String> {
-    let directory = tempfile::tempdir().context("making a temporary directory")?;
-    let file = directory.path().join("content");
-    fs::write(&file, content).with_context(|| format!("writing {}", file.display()))?;
-    let sum = shell::capture(Command::new("sha256sum").arg(&file))?;
-    Ok(format!("sha256:{}", sum.split_whitespace().next().context("sha256sum says nothing")?))
 }
 
 /// As images call it.

@@ -1,14 +1,21 @@
-//! Makes what is handed out, in target/dist: an archive with a static program, a Debian package, a container
-//! image, a Helm chart, and their SHA-256.
+//! Makes what is handed out, in target/dist: an archive with a static program, packages for Debian and for RPM, a
+//! container image, a Helm chart, what they contain and come from, their SHA-256, and a signature.
 //!
 //! The same sources and compilers give the same bytes: nothing of this machine is in them but the certificates
 //! in the image, and times are those of the commit.
 
 mod archive;
+pub mod changelog;
 mod chart;
+mod crates;
 mod deb;
 mod image;
 mod notices;
+mod provenance;
+mod rpm;
+mod sbom;
+mod sums;
+mod system;
 mod tree;
 
 use std::{
@@ -20,14 +27,19 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::paths;
 
+use self::{crates::Crate, provenance::Build};
 use crate::{
     build::{self, Library, Profile},
     shell,
 };
 
+/// Who answers for packages: `authors` of the workspace's manifest.
+pub const MAINTAINER: &str = env!("CARGO_PKG_AUTHORS");
+
 #[derive(clap::Args)]
+#[group(skip)]
 pub struct Options {
-    /// Use this program for the Debian package, and build none.
+    /// Use this program for the Debian and the RPM package, and build none.
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     /// Use this program for the archive and the image, and build none.
@@ -36,9 +48,15 @@ pub struct Options {
     /// Directory for the results, which is emptied [default: target/dist]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Sign SHA256SUMS with this secret key of minisign
+    #[arg(long, value_name = "KEYFILE")]
+    pub sign: Option<PathBuf>,
+    /// Address that names who builds, for the provenance
+    #[arg(long, value_name = "URI", default_value = "local")]
+    builder: String,
 }
 
-/// What all packages are made of.
+/// What all packages have in common.
 struct Release {
     /// The version, as the program says it.
     version: String,
@@ -46,52 +64,139 @@ struct Release {
     epoch: u64,
     /// Directory for the results.
     output: PathBuf,
-    /// Licences of the libraries within the program.
+}
+
+impl Release {
+    /// The time of every file, as JSON has it.
+    fn time(&self) -> Result<String> {
+        let mut date = Command::new("date");
+        date.args(["--utc", "+%Y-%m-%dT%H:%M:%SZ", "--date"]).arg(format!("@{}", self.epoch));
+        Ok(shell::capture(&mut date)?.trim().to_owned())
+    }
+}
+
+/// A program that packages are made of.
+struct Program {
+    /// Where it can be run.
+    file: PathBuf,
+    /// It without its symbols: what is handed out is small, whatever it was made of.
+    stripped: Vec<u8>,
+    target: String,
+    crates: Vec<Crate>,
+    /// Licences of the libraries within it.
     notices: String,
 }
 
-/// Builds the programs that are not given, optimised, and makes the packages.
+impl Program {
+    fn new(file: &Path, library: Library) -> Result<Self> {
+        let target = library.target();
+        let crates = crates::of(&target)?;
+        let (stripped, notices) = (tree::stripped(file)?, notices::of(&crates)?);
+        Ok(Self { file: file.to_owned(), stripped, target, crates, notices })
+    }
+}
+
+/// The programs, for the C library of the system and static, and where they come from.
+struct Sources {
+    program: PathBuf,
+    static_program: PathBuf,
+    build: Build,
+}
+
+impl Sources {
+    /// Builds the programs that are not given, optimised.
+    fn new(options: Options) -> Result<Self> {
+        let Options { program, static_program, builder, .. } = options;
+        let is_compiled = program.is_none() && static_program.is_none();
+        let built = |given: Option<PathBuf>, library| match given {
+            Some(given) => absolute(&given),
+            None => build::build_portable(Profile::Archive, library),
+        };
+        let static_program = built(static_program, Library::Musl)?;
+        let program = built(program, Library::Gnu)?;
+        Ok(Self { program, static_program, build: Build { builder, is_compiled } })
+    }
+
+    /// Makes all files in a directory, which may hold nothing else; their SHA-256.
+    fn make(&self, output: &Path) -> Result<String> {
+        let output = absolute(output)?;
+        if output.exists() {
+            fs::remove_dir_all(&output).with_context(|| format!("removing {}", output.display()))?;
+        }
+        fs::create_dir_all(&output).with_context(|| format!("creating {}", output.display()))?;
+        let program = Program::new(&self.program, Library::Gnu)?;
+        let static_program = Program::new(&self.static_program, Library::Musl)?;
+        let release = Release { version: version(&program.file)?, epoch: epoch()?, output };
+        let mut made = vec![
+            archive::make(&release, &static_program)?,
+            deb::make(&release, &program)?,
+            rpm::make(&release, &program)?,
+            image::make(&release, &static_program)?,
+            chart::make(&release)?,
+            sbom::make(&release, &program)?,
+            sbom::make(&release, &static_program)?,
+            install_script(&release)?,
+        ];
+        made.push(provenance::make(&release, &self.build, &made)?);
+        sums::write(&release, &made)
+    }
+
+    /// Makes all files twice, and compares them.
+    fn make_twice(&self, output: &Path) -> Result<String> {
+        let again = paths::target().join("packages-again");
+        let (first, second) = (self.make(output)?, self.make(&again)?);
+        ensure!(first == second, "packages made twice of the same programs differ:\n{first}{second}");
+        fs::remove_dir_all(&again).with_context(|| format!("removing {}", again.display()))?;
+        Ok(first)
+    }
+}
+
+/// Builds the programs that are not given, and makes the packages.
 pub fn run(options: Options) -> Result<()> {
-    let Options { program, static_program, output } = options;
-    let built =
-        |given: Option<PathBuf>, library| given.map_or_else(|| build::build_portable(Profile::Archive, library), Ok);
-    let static_program = built(static_program, Library::Musl)?;
-    let program = built(program, Library::Gnu)?;
-    let output = output.unwrap_or_else(|| paths::target().join("dist"));
-    let sums = make(&program, &static_program, &output)?;
-    print!("{}:\n{sums}", output.display());
+    finish(options, Sources::make)
+}
+
+/// The same, and makes everything twice, which must not differ.
+pub fn run_twice(options: Options) -> Result<()> {
+    finish(options, Sources::make_twice)
+}
+
+fn finish(mut options: Options, make: impl Fn(&Sources, &Path) -> Result<String>) -> Result<()> {
+    let output = options.output.take().unwrap_or_else(|| paths::target().join("dist"));
+    let key = options.sign.take();
+    let sources = Sources::new(options)?;
+    let made = make(&sources, &output)?;
+    if let Some(key) = key {
+        sums::sign(&absolute(&output)?, &version(&sources.program)?, &absolute(&key)?)?;
+    }
+    print!("{}:\n{made}", output.display());
     Ok(())
 }
 
-/// Makes packages with the program that tests run; the directory where they are. A second time, they must be the same.
+/// Makes packages with the program that tests run, signed with a key for this once; the directory where they are.
 pub fn for_tests(program: &Path) -> Result<PathBuf> {
     let static_program = build::build_portable(Profile::Dev, Library::Musl)?;
-    let [output, again] = ["packages", "packages-again"].map(|name| paths::target().join(name));
-    let (first, second) = (make(program, &static_program, &output)?, make(program, &static_program, &again)?);
-    ensure!(first == second, "packages made twice of the same programs differ:\n{first}{second}");
-    fs::remove_dir_all(&again).with_context(|| format!("removing {}", again.display()))?;
+    let build = Build { builder: "local".into(), is_compiled: true };
+    let sources = Sources { program: program.to_owned(), static_program, build };
+    let output = paths::target().join("packages");
+    sources.make_twice(&output)?;
+    if shell::exists("minisign") {
+        let keys = tempfile::tempdir().context("making a temporary directory")?;
+        let key = keys.path().join("minisign.key");
+        let mut minisign = Command::new("minisign");
+        minisign.args(["-G", "-W", "-s"]).arg(&key).arg("-p").arg(output.join("minisign.pub"));
+        shell::capture(&mut minisign)?;
+        sums::sign(&output, &version(program)?, &key)?;
+    }
     Ok(output)
 }
 
-/// Makes all packages in a directory, which may hold nothing else; their SHA-256.
-fn make(program: &Path, static_program: &Path, output: &Path) -> Result<String> {
-    let [program, static_program, output] = [program, static_program, output].map(absolute);
-    let (program, static_program, output) = (program?, static_program?, output?);
-    if output.exists() {
-        fs::remove_dir_all(&output).with_context(|| format!("removing {}", output.display()))?;
-    }
-    fs::create_dir_all(&output).with_context(|| format!("creating {}", output.display()))?;
-    let release = Release { version: version(&program)?, epoch: epoch()?, output, notices: notices::all()? };
-    let made = [
-        archive::make(&release, &static_program)?,
-        deb::make(&release, &program)?,
-        image::make(&release, &static_program)?,
-        chart::make(&release)?,
-    ];
-    let sums = shell::capture(Command::new("sha256sum").args(&made).args(["--tag"]))?;
-    let sums = sums.replace(&format!("{}/", release.output.display()), "");
-    fs::write(release.output.join("SHA256SUMS"), &sums).context("writing SHA256SUMS")?;
-    Ok(sums)
+/// The script that installs the archive.
+fn install_script(release: &Release) -> Result<PathBuf> {
+    let script = release.output.join("install.sh");
+    let source = paths::root().join("packaging/install.sh");
+    fs::copy(&source, &script).with_context(|| format!("copying {} to {}", source.display(), script.display()))?;
+    Ok(script)
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {

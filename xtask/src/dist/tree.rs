@@ -142,6 +142,15 @@ pub fn stripped(program: &Path) -> Result<Vec<u8>> {
     read(&file)
 }
 
+/// SHA-256 in hexadecimal digits.
+pub fn sha256(content: &[u8]) -> Result<String> {
+    let directory = tempfile::tempdir().context("making a temporary directory")?;
+    let file = directory.path().join("content");
+    fs::write(&file, content).with_context(|| format!("writing {}", file.display()))?;
+    let sum = shell::capture(Command::new("sha256sum").arg(&file))?;
+    Ok(sum.split_whitespace().next().context("sha256sum says nothing")?.to_owned())
+}
+
 pub fn read(file: &Path) -> Result<Vec<u8>> {
     fs::read(file).with_context(|| format!("reading {}", file.display()))
 }

@@ -2,13 +2,11 @@
 
 use std::{
     collections::BTreeSet,
-    fs,
-    path::Path,
     thread::ScopedJoinHandle,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use joular_tests::notes;
 
 use crate::shell;
@@ -64,8 +62,8 @@ impl Checks {
         self.notes.insert(format!("{}{name}: {reason}", notes::SKIPPED));
     }
 
-    pub fn conclude(mut self, notes_file: &Path, took: Duration) -> Result<()> {
-        let noted = fs::read_to_string(notes_file).with_context(|| format!("reading {}", notes_file.display()))?;
+    /// Says how a task ended, after what tests noted, a line each.
+    pub fn conclude(mut self, task: &str, noted: &str, took: Duration) -> Result<()> {
         self.notes.extend(noted.lines().map(str::to_owned));
         for note in &self.notes {
             println!("{note}");
@@ -77,7 +75,7 @@ impl Checks {
         if !self.failed.is_empty() {
             bail!("{} checks passed, FAILED: {}{skipped}, in {}", self.passed, self.failed.join(", "), seconds(took));
         }
-        println!("test: all {} checks passed{skipped}, in {}", self.passed, seconds(took));
+        println!("{task}: all {} checks passed{skipped}, in {}", self.passed, seconds(took));
         Ok(())
     }
 }

@@ -20,10 +20,8 @@ use anyhow::{Context as _, Result, bail};
 use joular_tests::{jdk, notes, packages, paths};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
-use self::{
-    built::Built,
-    checks::{Checks, timed},
-};
+pub use self::checks::Checks;
+use self::{built::Built, checks::timed};
 use crate::{dist, setup, shell, tidy};
 
 /// Unit tests have 9 MB in files at once, and may have more one day.
@@ -41,7 +39,7 @@ const ACROSS: &str = "across_jdks";
 /// Tests without privileges of this module are of the slow set: they need the packages.
 const PACKAGES: &str = "packages::";
 
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub struct Options {
     /// Leaves out what needs root and a live kernel.
     #[arg(long)]
@@ -49,6 +47,13 @@ pub struct Options {
     /// Runs the slow set instead: emulated machines, packages, and the soak.
     #[arg(long, conflicts_with = "no_live")]
     slow: bool,
+}
+
+impl Options {
+    /// For the slow set.
+    pub fn slow() -> Self {
+        Self { slow: true, no_live: false }
+    }
 }
 
 /// An empty file for the lines that tests want to be seen.
@@ -69,7 +74,8 @@ pub fn run(options: Options) -> Result<()> {
     } else {
         quick(&mut checks, &notes_file, !options.no_live);
     }
-    checks.conclude(&notes_file, start.elapsed())
+    let noted = fs::read_to_string(&notes_file).with_context(|| format!("reading {}", notes_file.display()))?;
+    checks.conclude("test", &noted, start.elapsed())
 }
 
 fn quick(checks: &mut Checks, notes_file: &Path, live: bool) {

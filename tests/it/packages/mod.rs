@@ -1,5 +1,9 @@
 //! Tests the packages that are handed out. `cargo xtask test --slow` makes them, and runs these tests.
 
+mod install_script;
+mod rpm;
+mod supply_chain;
+
 use std::{fs, process::Command};
 
 use joular_tests::{helm, notes, packages::Packages, paths};
