@@ -28,7 +28,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Task {
     /// Gets everything a build and the quick tests need; does nothing twice.
-    Setup,
+    Setup(setup::Options),
     /// Builds joular-bpf, eBPF programs included.
     Build {
         #[arg(long)]
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
 
 fn run(task: Task) -> anyhow::Result<()> {
     match task {
-        Task::Setup => setup::run(),
+        Task::Setup(options) => setup::all(options),
         Task::Build { release } => build::build(release.into()).map(drop),
         Task::Run { arguments } => build::run(&arguments),
         Task::Demo => demo::run(),

@@ -30,6 +30,20 @@ const JDK_PACKAGES: &[(&str, &[&str])] = &[
 /// Programs that make, sign and check packages; Debian's packages have the same names.
 const PACKAGING: [&str; 5] = ["lintian", "minisign", "rpm", "shellcheck", debian::PROGRAM];
 
+#[derive(clap::Args)]
+pub struct Options {
+    /// Also what the slow tests need.
+    #[arg(long)]
+    slow: bool,
+}
+
+/// What is asked for on the command line.
+pub fn all(options: Options) -> Result<()> {
+    run()?;
+    if options.slow { slow() } else { Ok(()) }
+}
+
+/// What the quick tests need.
 pub fn run() -> Result<()> {
     demo(|| Ok(()))?;
     jdks()?;

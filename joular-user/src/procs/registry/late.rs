@@ -7,10 +7,24 @@ use joular_data::{
 };
 
 use super::{Change, Registry, Role, jvms::Others, reading};
-use crate::procs::service;
+use crate::procs::{proc_files::ProcFiles, service};
 
 /// Ages in windows at which a process is looked at for a libjvm loaded late.
 const RUNTIME_CHECKS: [u32; 6] = [1, 2, 4, 8, 16, 30];
+
+/// Editions of what can change, when targets were last looked at again.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pods: u64,
+    rules: u64,
+}
+
+impl Seen {
+    /// Before any pod is known.
+    pub(super) fn of(files: &ProcFiles) -> Self {
+        Self { pods: 0, rules: files.rules().edition() }
+    }
+}
 
 impl Registry {
     /// Native processes that have loaded libjvm.
@@ -36,10 +50,9 @@ impl Registry {
     /// If the rules have been replaced: what they say of targets.
     pub(super) fn follow_rules(&mut self) -> Vec<Change> {
         let edition = self.proc_files.rules().edition();
-        if edition == self.rules_edition {
+        if std::mem::replace(&mut self.seen.rules, edition) == edition {
             return Vec::new();
         }
-        self.rules_edition = edition;
         let rules = self.proc_files.rules().now();
         let targets: Vec<ProcessInfo> = self.targets().cloned().collect();
         let mut changes = Vec::new();
@@ -65,10 +78,9 @@ impl Registry {
     /// by it.
     pub(super) fn learn_pods(&mut self) -> Vec<Change> {
         let generation = self.proc_files.pods().generation();
-        if generation == self.pods_generation {
+        if std::mem::replace(&mut self.seen.pods, generation) == generation {
             return Vec::new();
         }
-        self.pods_generation = generation;
         let mut changes = Vec::new();
         for entry in self.entries.values_mut().filter(|entry| entry.role == Role::Target) {
             if let Some(placed) = self.proc_files.placed(&entry.info) {

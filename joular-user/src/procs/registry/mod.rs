@@ -27,7 +27,7 @@ use joular_data::{
     model::{target_text::TargetText, units::Pid},
 };
 
-use self::{candidates::Candidates, jvms::Others, reading::Reading};
+use self::{candidates::Candidates, jvms::Others, late::Seen, reading::Reading};
 use super::{
     own_processes::OwnProcesses,
     proc_files::{ProcFiles, TICK_NS},
@@ -86,10 +86,7 @@ pub struct Registry {
     windows: u64,
     ever_matched: bool,
     reading: Reading,
-    /// Of the pods, when they were last looked at.
-    pods_generation: u64,
-    /// Of the rules by which targets have their services.
-    rules_edition: u64,
+    seen: Seen,
 }
 
 impl Registry {
@@ -98,8 +95,8 @@ impl Registry {
             Selection::Tree(root) => Some(ProcessTree::new(root)),
             _ => None,
         };
-        let rules_edition = proc_files.rules().edition();
         Self {
+            seen: Seen::of(&proc_files),
             proc_files,
             selection,
             tree,
@@ -111,8 +108,6 @@ impl Registry {
             windows: 0,
             ever_matched: false,
             reading: Reading::default(),
-            pods_generation: 0,
-            rules_edition,
         }
     }
 

@@ -6,6 +6,7 @@ use super::*;
 use crate::procs::{
     kubernetes::Pods,
     selection::{Belonging, LabelPattern},
+    service::rules::{Condition, Rule, Rules, SharedRules},
 };
 
 const ID: &str = "4f2b7c0a9d8e1f3a5b6c7d8e9f0a1b2c3d4e5f60718293a4b5c6d7e8f9a0b1c2";
@@ -149,5 +150,35 @@ fn a_targets_pod_that_is_known_later_names_its_service_and_is_not_forgotten_when
 const fn pid(change: &Change) -> u32 {
     match change {
         Change::Found(info) | Change::Executed(info) | Change::Ended(info) => info.pid.0,
+    }
+}
+
+#[test]
+fn other_rules_name_targets_from_the_next_window_on() {
+    let tree = Tree::new();
+    tree.process(7, "java", 100);
+    let rules = |name: &str| {
+        let conditions = vec![Condition::Comm(NamePattern::new("java").unwrap())];
+        SharedRules::new(Rules::new(vec![Rule { name: name.into(), version: None, conditions }]))
+    };
+    let held = SharedRules::new(Rules::default());
+    let files = ProcFiles::new(tree.0.path()).with_rules(held.clone());
+    let mut registry = Registry { profiler: PROFILER, ..Registry::new(files, Selection::All) };
+    registry.scan();
+    let name = |registry: &Registry| {
+        let service = registry.target(Pid(7)).unwrap().service.clone().unwrap();
+        (service.name.raw().to_owned(), service.from)
+    };
+    assert_eq!(name(&registry), ("java".to_owned(), ServiceFrom::Comm));
+    for (others, expected) in [
+        (rules("shop"), ("shop", ServiceFrom::Rule)),
+        (rules("orders"), ("orders", ServiceFrom::Rule)),
+        (SharedRules::default(), ("java", ServiceFrom::Comm)),
+    ] {
+        held.replace_by(&others);
+        let news = registry.end_of_window();
+        assert!(matches!(&news[..], [Change::Found(info)] if info.is_target), "{news:?}");
+        assert_eq!(name(&registry), (expected.0.to_owned(), expected.1));
+        assert_eq!(registry.end_of_window(), []);
     }
 }
