@@ -24,5 +24,6 @@ pub mod progress;
 pub mod runtimes;
 pub mod shutdown;
 pub mod sources;
+pub mod support;
 pub mod symbols;
 pub mod unwind;

@@ -9,8 +9,8 @@ use std::{
     env,
     io::{self, Write as _},
     sync::{
-        LazyLock, Mutex, PoisonError,
-        atomic::{AtomicU8, Ordering},
+        Arc, LazyLock, Mutex, PoisonError,
+        atomic::{AtomicU8, AtomicUsize, Ordering},
     },
 };
 
@@ -20,6 +20,7 @@ use joular_data::{
     text::escape,
 };
 use serde::Serialize;
+use signal_hook::{consts, flag};
 
 /// How a message is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +32,14 @@ pub enum Format {
     Json,
 }
 
-/// How much a message matters, as the journal and log collectors have it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// How much a message matters, as the journal and log collectors have it; what matters most comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     Error,
     Warning,
     Info,
+    Debug,
 }
 
 impl Level {
@@ -47,6 +49,7 @@ impl Level {
             Self::Error => 3,
             Self::Warning => 4,
             Self::Info => 6,
+            Self::Debug => 7,
         }
     }
 }
@@ -98,11 +101,35 @@ pub fn set_format(format: Format) {
     FORMAT.store(format as u8, Ordering::Relaxed);
 }
 
+/// The least important messages that are written, as [`Level`] counts them. Signals may set it at any moment.
+static SHOWN: LazyLock<Arc<AtomicUsize>> = LazyLock::new(|| Arc::new(AtomicUsize::new(Level::Info as usize)));
+
+/// Writes messages of this level and more important ones only. From now on, SIGUSR1 has all of them written, and SIGUSR2
+/// goes back to this level.
+///
+/// # Errors
+/// If the signals cannot be listened to.
+pub fn show_from(level: Level) -> io::Result<()> {
+    SHOWN.store(level as usize, Ordering::Relaxed);
+    flag::register_usize(consts::SIGUSR1, Arc::clone(&SHOWN), Level::Debug as usize)?;
+    flag::register_usize(consts::SIGUSR2, Arc::clone(&SHOWN), level as usize).map(drop)
+}
+
+/// Whether messages of this level are written: for those that cost something to make.
+pub fn shows(level: Level) -> bool {
+    level as usize <= SHOWN.load(Ordering::Relaxed)
+}
+
 /// Whether standard error goes to the journal (systemd.exec(5), `JOURNAL_STREAM`).
 pub fn go_to_journal() -> bool {
     let stream = env::var("JOURNAL_STREAM").unwrap_or_default();
     let metadata = rustix::fs::fstat(io::stderr());
     metadata.is_ok_and(|metadata| stream == format!("{}:{}", metadata.st_dev, metadata.st_ino))
+}
+
+/// Tells how things go, for who looks for a fault.
+pub fn debug(text: &str) {
+    write(Level::Debug, &escape(text));
 }
 
 /// Tells that something goes on as wanted.
@@ -121,6 +148,9 @@ pub fn error(harmless: &str) {
 }
 
 fn write(level: Level, harmless: &str) {
+    if !shows(level) {
+        return;
+    }
     let format = FORMAT.load(Ordering::Relaxed);
     let format = [Format::Journal, Format::Json].into_iter().find(|known| *known as u8 == format);
     let line = line(format.unwrap_or(Format::Text), level, &without_secrets(harmless), Timestamp::now());

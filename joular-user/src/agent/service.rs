@@ -22,7 +22,10 @@ use joular_data::{
 use sd_notify::NotifyState;
 
 use super::Progress;
-use crate::shutdown::StopReason;
+use crate::{
+    messages::{self, Level},
+    shutdown::StopReason,
+};
 
 /// Least time between two status lines.
 const STATUS_GAP: Duration = Duration::from_secs(10);
@@ -109,6 +112,9 @@ impl Output for Heartbeat {
 
     fn window(&mut self, report: &WindowReport, _stacks: &StackTable) -> Result<()> {
         tell(Message::Alive);
+        if messages::shows(Level::Debug) {
+            messages::debug(&about(report));
+        }
         if self.told.is_none_or(|told| told.elapsed() >= STATUS_GAP) {
             self.told = Some(Instant::now());
             tell(Message::Status(status(report, &self.state)));
@@ -123,6 +129,21 @@ impl Output for Heartbeat {
         }
         Ok(())
     }
+}
+
+/// A line about a window, for who looks for a fault.
+fn about(report: &WindowReport) -> String {
+    let losses = report.losses.iter().filter(|loss| loss.count > 0);
+    let losses: Vec<String> = losses.map(|loss| format!("{} {}", loss.count, loss.cause)).collect();
+    format!(
+        "window {}: {} ms, {} processes, {} threads, {} branches; lost: {}",
+        report.index,
+        report.length_ns / 1_000_000,
+        report.processes.len(),
+        report.threads.len(),
+        report.branches.len(),
+        if losses.is_empty() { "nothing".to_owned() } else { losses.join(", ") }
+    )
 }
 
 fn status(report: &WindowReport, state: &ServiceState) -> String {

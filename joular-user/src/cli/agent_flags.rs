@@ -25,6 +25,21 @@ pub struct AgentFlags {
     /// How messages are written to standard error
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,
+
+    /// Least important messages that are written
+    ///
+    /// SIGUSR1 has all be written, also a line about each window; SIGUSR2 goes back to this level.
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub log_level: LogLevel,
+}
+
+/// How important messages are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    Error,
+    Warning,
+    Info,
+    Debug,
 }
 
 /// How messages are written.

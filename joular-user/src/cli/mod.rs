@@ -22,7 +22,8 @@ pub mod run_flags;
 pub mod service_rule;
 pub mod ship_flags;
 pub mod subcommands;
-pub mod sweep_flags;
+pub mod support_flags;
+mod sweep_flags;
 pub mod validate_flags;
 mod written;
 
@@ -31,7 +32,7 @@ use std::ffi::OsString;
 use clap::Parser;
 
 pub use self::{
-    agent_flags::{AgentFlags, LogFormat},
+    agent_flags::{AgentFlags, LogFormat, LogLevel},
     baseline_flags::{BaselineCheckFlags, BaselineCommand, BaselineFlags, BaselineSaveFlags},
     compact_flags::CompactFlags,
     diff_flags::DiffFlags,
@@ -50,6 +51,7 @@ pub use self::{
     service_rule::ServiceRuleFlags,
     ship_flags::ShipFlags,
     subcommands::{AuditFlags, CalibrateFlags, DoctorFlags, JmhFlags, ReattributeFlags},
+    support_flags::SupportFlags,
     sweep_flags::SweepFlags,
     validate_flags::ValidateFlags,
 };
@@ -113,6 +115,14 @@ pub enum Command {
     /// goes. docs/agent.md has all keys of the file.
     #[command(after_help = "Example: joular-bpf agent --check")]
     Agent(AgentFlags),
+
+    /// Collect what developers need to find a fault of the service, as a text without secrets
+    ///
+    /// Version, configuration, checks of doctor, energy sources, the service's processes with their limits, its own
+    /// counters, what it recorded and lost in the last hour, and the end of its log. Read it before you send it: names
+    /// of hosts, processes and files are in it.
+    #[command(after_help = "Example: sudo joular-bpf support --output support.txt")]
+    Support(SupportFlags),
 
     /// List the energy sources of this machine
     ///

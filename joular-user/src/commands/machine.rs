@@ -5,12 +5,12 @@ use std::{
     rc::Rc,
 };
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use joular_data::text::escape;
 
 use super::{unless_closed, unwritten};
 use crate::{
-    cli::{AgentFlags, CalibrateFlags, DoctorFlags, Exit, Flags, LogFormat, RunFlags},
+    cli::{AgentFlags, CalibrateFlags, DoctorFlags, Exit, Flags, LogFormat, LogLevel, RunFlags},
     config::{self, AgentConfig, Calibrate, CommandRun, Config},
     doctor, messages, pipeline,
     privileges::lent,
@@ -35,7 +35,8 @@ pub(super) fn serve(flags: AgentFlags) -> anyhow::Result<Exit> {
         LogFormat::Text if messages::go_to_journal() => messages::Format::Journal,
         LogFormat::Text => messages::Format::Text,
     });
-    let config = AgentConfig::read(&flags)?;
+    messages::show_from(level_of(flags.log_level)).context("listening to SIGUSR1 and SIGUSR2")?;
+    let config = AgentConfig::read(&flags.config)?;
     if flags.check && flags.deep {
         lent::take_up().map_err(untaken)?;
         let mut checks = doctor::checks(&config.config.proc_root, &config.live.energy);
@@ -52,8 +53,17 @@ pub(super) fn serve(flags: AgentFlags) -> anyhow::Result<Exit> {
     if let Some(Err(problem)) = pipeline::environment_file(&flags.config) {
         messages::warn(&problem);
     }
-    let load: pipeline::Load = Rc::new(move || AgentConfig::read(&flags));
+    let load: pipeline::Load = Rc::new(move || AgentConfig::read(&flags.config));
     Ok(pipeline::serve(config, &load)?)
+}
+
+const fn level_of(level: LogLevel) -> messages::Level {
+    match level {
+        LogLevel::Error => messages::Level::Error,
+        LogLevel::Warning => messages::Level::Warning,
+        LogLevel::Info => messages::Level::Info,
+        LogLevel::Debug => messages::Level::Debug,
+    }
 }
 
 pub(super) fn check(flags: DoctorFlags) -> anyhow::Result<Exit> {

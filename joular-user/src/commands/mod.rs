@@ -6,6 +6,7 @@ mod experiment;
 mod machine;
 mod manual;
 mod protocol;
+mod support;
 mod sweep;
 
 use std::io;
@@ -36,6 +37,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Sweep(flags)) => sweep::run(&flags),
         Some(Command::Agent(flags)) => machine::serve(flags),
         Some(Command::Doctor(flags)) => machine::check(flags),
+        Some(Command::Support(flags)) => support::run(&flags),
         Some(Command::Sources(flags)) => machine::list(flags),
         Some(Command::Calibrate(flags)) => machine::calibrate(flags),
         Some(Command::Report(flags)) => data::show(&flags),

@@ -1,7 +1,9 @@
 //! Resolves what the service records: what its configuration file says, and defaults for what runs for ever.
 
+use std::path::Path;
+
 use super::{Config, ConfigError, ConfigFile, Input, Live};
-use crate::cli::{AgentFlags, Flags};
+use crate::cli::Flags;
 
 /// Where the service keeps its data set.
 const OUTPUT: &str = "/var/lib/joular-bpf/data";
@@ -24,8 +26,8 @@ impl AgentConfig {
     ///
     /// # Errors
     /// See [`ConfigError`].
-    pub fn read(flags: &AgentFlags) -> Result<Self, ConfigError> {
-        Self::of(ConfigFile::read(&flags.config)?)
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        Self::of(ConfigFile::read(path)?)
     }
 
     fn of(file: ConfigFile) -> Result<Self, ConfigError> {
@@ -72,7 +74,7 @@ fn completed(file: Flags) -> Flags {
 
 #[cfg(test)]
 mod tests {
-    use std::{path::Path, time::Duration};
+    use std::time::Duration;
 
     use joular_data::dataset::store::KeepFree;
 

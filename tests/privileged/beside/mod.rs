@@ -1,6 +1,7 @@
 //! Contains tests whose truth does not depend on who else runs: what their own target did, by its
 //! own account or the kernel's, or what the profiler says of something.
 
+mod administration;
 mod agent;
 mod conservation;
 pub(crate) mod containers;
@@ -37,7 +38,6 @@ mod perf_map;
 mod privileges;
 mod prometheus;
 mod rare_code;
-mod reloads;
 mod resumed_threads;
 mod run_command;
 mod secrets;

@@ -8,7 +8,8 @@ use joular_tests::{
     debian,
     initramfs::Initramfs,
     java::{self, Jdk},
-    kernels, notes,
+    kernels::{self, Kernel},
+    notes,
     packages::Packages,
 };
 
@@ -27,7 +28,7 @@ cd /root
 state() { echo "$1: $(systemctl is-enabled joular-bpf 2> /dev/null) $(systemctl is-active joular-bpf)"; }
 dpkg --install joular-bpf.deb
 state installed
-/jdk/bin/java -Xmx64m -XX:TieredStopAtLevel=1 -cp /classes Busy seconds=900 > java.txt &
+/jdk/bin/java -Xmx64m -XX:TieredStopAtLevel=1 -cp /home/shop/classes Busy seconds=900 > java.txt &
 until grep -q ready java.txt; do sleep 0.2; done
 systemctl enable --quiet --now joular-bpf
 state started
@@ -55,10 +56,10 @@ systemctl poweroff
 const UNIT: &str = "[Unit]\nAfter=multi-user.target\n[Service]\nType=oneshot\nExecStart=/root/script\n";
 
 /// Debian's root directory with the package, a JVM, and the script in it.
-fn machine(packages: &Packages) -> Result<Initramfs> {
+pub(super) fn machine(packages: &Packages, script: &str) -> Result<Initramfs> {
     let mut root = Initramfs::default();
     // What is added first counts.
-    root.file("/root/script", SCRIPT.as_bytes());
+    root.file("/root/script", script.as_bytes());
     root.file("/root/joular-bpf.deb", &fs::read(packages.deb()?)?);
     root.file("/etc/systemd/system/script.service", UNIT.as_bytes());
     root.link("/etc/systemd/system/multi-user.target.wants/script.service", "../script.service");
@@ -68,28 +69,34 @@ fn machine(packages: &Packages) -> Result<Initramfs> {
     root.whole(&debian::root().context("no Debian")?)?;
     let jdk = Jdk::pinned()?.find(|jdk| jdk.release == 17).context("no JDK 17")?;
     root.whole_at("/jdk", jdk.java.ancestors().nth(2).context("java is in bin")?)?;
-    root.whole_at("/classes", &java::classes()?)?;
+    // The service sees no home directory, but those of its targets.
+    root.whole_at("/home/shop/classes", &java::classes()?)?;
     Ok(root)
 }
 
+/// Packages, and a kernel to start; without them the test is skipped.
+pub(super) fn needed() -> Result<Option<(Packages, Kernel)>> {
+    let Some(packages) = Packages::find() else {
+        notes::skipped("there are no packages to test: `cargo xtask test --slow` makes them");
+        return Ok(None);
+    };
+    if let Some(reason) = kernels::missing() {
+        notes::skipped(reason);
+        return Ok(None);
+    }
+    Ok(Some((packages, kernels::all().pop().context("no kernel")?)))
+}
+
 /// What the script said about something.
-fn said<'a>(console: &'a str, name: &str) -> Result<&'a str> {
+pub(super) fn said<'a>(console: &'a str, name: &str) -> Result<&'a str> {
     let line = console.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     line.with_context(|| format!("nothing is said of '{name}': {console}"))
 }
 
 #[test]
 fn the_debian_package_installs_a_service_that_records_and_leaves_nothing() -> Result<()> {
-    let Some(packages) = Packages::find() else {
-        notes::skipped("there are no packages to test: `cargo xtask test --slow` makes them");
-        return Ok(());
-    };
-    if let Some(reason) = kernels::missing() {
-        notes::skipped(reason);
-        return Ok(());
-    }
-    let kernel = kernels::all().pop().context("no kernel")?;
-    let console = kernel.start(machine(&packages)?, &CLOCK)?.finish(LIMIT)?.stdout.replace('\r', "");
+    let Some((packages, kernel)) = needed()? else { return Ok(()) };
+    let console = kernel.start(machine(&packages, SCRIPT)?, &CLOCK)?.finish(LIMIT)?.stdout.replace('\r', "");
     for (what, expected) in [
         ("installed", "disabled inactive"),
         ("started", "enabled active"),

@@ -92,6 +92,8 @@ const USER: &[(&str, &[&str])] = &[
         &["data", "clock", "privileges", "cli", "procs", "symbols", "energy", "kernel", "calibration", "config"],
     ),
     ("sources", &["data", "cli", "energy", "config"]),
+    // What developers are sent.
+    ("support", &["data", "cli", "procs", "energy", "output", "config", "doctor", "sources"]),
     // What a service of a fleet does beside recording.
     ("agent", &["data", "clock", "messages", "shutdown", "privileges"]),
     (
@@ -132,6 +134,7 @@ const USER: &[(&str, &[&str])] = &[
             "config",
             "doctor",
             "sources",
+            "support",
             "pipeline",
             "experiment",
             "progress",

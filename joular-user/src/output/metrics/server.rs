@@ -8,6 +8,7 @@ use std::{
     io,
     net::{SocketAddr, TcpListener},
     sync::Arc,
+    thread::{self, JoinHandle},
     time::Duration,
 };
 
@@ -64,10 +65,19 @@ pub struct Server {
     tls: Option<Tls>,
 }
 
-/// Ends the server when dropped.
+/// Ends the server when dropped. Nobody listens at its address then, so another server can.
 #[derive(Debug)]
 pub struct Running {
-    _stop: oneshot::Sender<Infallible>,
+    stop: Option<oneshot::Sender<Infallible>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        // It ends at once, unless it writes an answer. What it panicked with is no concern of a recording that ends.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
 }
 
 impl Server {
@@ -94,7 +104,7 @@ impl Server {
     pub fn start(self, served: Serves) -> io::Result<Running> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
-        std::thread::Builder::new().name("metrics".to_owned()).spawn(move || {
+        let thread = thread::Builder::new().name("metrics".to_owned()).spawn(move || {
             // Scrapes are less urgent than windows, whose thread this one has its priority from.
             let _allowed = rustix::process::setpriority_process(None, 0);
             runtime.block_on(async move {
@@ -104,7 +114,7 @@ impl Server {
                 }
             });
         })?;
-        Ok(Running { _stop: stop })
+        Ok(Running { stop: Some(stop), thread: Some(thread) })
     }
 }
 

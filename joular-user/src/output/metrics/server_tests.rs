@@ -184,3 +184,18 @@ fn nothing_is_served_after_the_run() {
         std::thread::yield_now();
     }
 }
+
+/// With another configuration a service listens again at once.
+#[test]
+fn an_address_is_free_once_its_server_has_ended() {
+    let (address, running) = started(None);
+    let mut running = Some(running);
+    for _ in 0..200 {
+        // One who has asked nothing yet holds up nobody.
+        let _client = TcpStream::connect(address).unwrap();
+        drop(running.take());
+        let server = Server::bind(address, None, None).unwrap();
+        running = Some(server.start(Arc::new(Fixed { is_well: true })).unwrap());
+    }
+    assert!(got(address, "/metrics", "").starts_with("HTTP/1.1 200 "));
+}

@@ -1,5 +1,5 @@
-//! Tests that a service survives its configuration: a mistake changes nothing, rules for names need no other
-//! recording, and `--check --deep` finds what the file alone does not show.
+//! Tests what administrators do to a service: a mistake in its configuration changes nothing, rules for names need no other
+//! recording, `--check --deep` finds what the file alone does not show, and `support` says how a running one is.
 
 use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt as _, path::Path, process::Command, time::Duration};
 
@@ -167,5 +167,56 @@ fn a_deep_check_tries_all_that_the_file_names() -> Result<()> {
         let (said, _) = checked(&config, &server.environment())?;
         ensure!(line(&said, "shipping")?.starts_with(begins), "{bucket}: {said}");
     }
+    Ok(())
+}
+
+#[test]
+fn support_says_how_a_service_is_and_keeps_its_secrets() -> Result<()> {
+    let (folder, port) = (tempfile::tempdir()?, free_port()?);
+    let [config, data, log, profile] =
+        ["agent.toml", "data", "log", "profile.pb.gz"].map(|name| folder.path().join(name));
+    let secret = token(folder.path(), "token", 0o600)?;
+    let jvm = Workload::new("Busy").start()?;
+    let text = format!(
+        "# a comment\npid = [{}]\noutput = {data:?}\nenergy = 'model'\nmodel-watts = '2:10'\ninterval = '100ms'\nflush = '1s'\n\
+         metrics = '127.0.0.1:{port}'\nmetrics-token = '{secret}'\n",
+        jvm.pid()
+    );
+    fs::write(&config, text)?;
+    let mut manager = Manager::new(folder.path())?;
+    let mut service = manager.start(Command::new(paths::joular_bpf()), &config)?;
+    service.signal(Signal::USR1)?;
+    let line = service.wait_stderr_with("\"level\":\"debug\"", LIMIT)?;
+    ensure!(line.contains("window ") && line.contains("lost: "), "{line}");
+    fs::write(&log, format!("first\n{line}\nconnecting to http://user:hunter2@db.example:5432\n"))?;
+    wait_for("files of the data set", LIMIT, || Ok(data.join("windows").is_dir().then_some(())))?;
+
+    let mut command = Command::new(paths::joular_bpf());
+    command
+        .args(["support", "--profile-time", "2s", "--lines", "2"])
+        .arg("--config")
+        .arg(&config)
+        .arg("--log")
+        .arg(&log);
+    let said = Running::spawn("support", command.arg("--profile").arg(&profile))?.finish(LIMIT)?;
+    ensure!(said.code() == Some(0), "{said:?}");
+    for part in [
+        "== about\njoular-bpf ",
+        "energy = 'model'",
+        "eBPF programs",
+        &format!("/proc/{}\n", service.pid()),
+        "  thread joular-bpf: schedstat ",
+        "joular_windows_total ",
+        " windows, ",
+        "connecting to ",
+    ] {
+        ensure!(said.stdout.contains(part), "{part} is missing: {}", said.stdout);
+    }
+    for secret in ["hunter2", TOKEN, "# a comment", "\nfirst\n"] {
+        ensure!(!said.stdout.contains(secret), "{secret} is there: {}", said.stdout);
+    }
+    ensure!(fs::read(&profile)?.starts_with(&[0x1f, 0x8b]), "it is not zipped");
+    service.signal(Signal::TERM)?;
+    ensure!(service.finish(END + LIMIT)?.code() == Some(0));
     Ok(())
 }
