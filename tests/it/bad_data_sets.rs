@@ -9,7 +9,7 @@ use crate::{bad_sets, documents::subcommands, joular_bpf};
 
 /// Subcommands that read no data set, or more than that: `validate` and `jmh` have tests of their own.
 const OTHERS: &[&str] =
-    &["run", "sweep", "doctor", "sources", "agent", "calibrate", "completions", "man", "validate", "jmh"];
+    &["run", "sweep", "doctor", "sources", "agent", "calibrate", "completions", "man", "validate", "jmh", "support"];
 
 /// Arguments of each subcommand: `DIR` is the data set, `OUT` and `SHARE` are places for files. A subcommand that
 /// is not here gets the data set only.

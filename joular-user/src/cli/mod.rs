@@ -116,7 +116,7 @@ pub enum Command {
     #[command(after_help = "Example: joular-bpf agent --check")]
     Agent(AgentFlags),
 
-    /// Collect what developers need to find a fault of the service, as a text without secrets
+    /// Collect what developers need to find a fault, as a text without secrets
     ///
     /// Version, configuration, checks of doctor, energy sources, the service's processes with their limits, its own
     /// counters, what it recorded and lost in the last hour, and the end of its log. Read it before you send it: names
