@@ -72,7 +72,7 @@ pub enum OutputError {
     #[error("writing to {path}: write to a directory, and bring it there with `joular-bpf ship`")]
     NotLocal { path: PathBuf },
     #[error(
-        "shipping to {path}: {mark} is not there, so the share may not be mounted: mount it, or make the file once: touch \
+        "opening {path}: {mark} is not there, so the share may not be mounted: mount it, or make the file once: touch \
          {mark}"
     )]
     NoShare { path: PathBuf, mark: PathBuf },

@@ -27,9 +27,8 @@ fn a_service_goes_through_a_day_of_its_administrator() -> Result<()> {
         ("rotated", &format!("HTTP/1.1 401 Unauthorized {OK}")),
         ("full", &format!("active {OK}")),
         ("free", "active"),
-        // Nothing is written where the share was.
-        ("unmounted", "active "),
-        ("mounted", "active"),
+        ("away", "active"),
+        ("back", "active"),
         ("upgraded", "active"),
         ("drained", "success"),
         ("shipped", "0 runs differ"),
