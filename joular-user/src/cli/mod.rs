@@ -23,7 +23,7 @@ pub mod service_rule;
 pub mod ship_flags;
 pub mod subcommands;
 pub mod support_flags;
-mod sweep_flags;
+pub mod sweep_flags;
 pub mod validate_flags;
 mod written;
 
