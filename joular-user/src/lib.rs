@@ -13,6 +13,7 @@ pub mod doctor;
 pub mod elf;
 pub mod energy;
 pub mod experiment;
+pub mod failing;
 pub mod heap;
 pub mod kernel;
 pub mod messages;

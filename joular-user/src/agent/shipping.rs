@@ -16,7 +16,7 @@ use joular_data::{
 };
 
 use super::backoff::{Backoff, scattered};
-use crate::{clock, messages, privileges};
+use crate::{clock, failing::Failing, messages, privileges};
 
 /// Time between two looks for runs that have ended. Each host looks at moments of its own.
 const LOOK: Duration = Duration::from_secs(60);
@@ -187,7 +187,7 @@ impl Shared {
 
 /// Ships pass by pass. The last one begins once all runs have ended; the one before is broken off for it.
 fn ship(shipper: &mut Shipper, shared: &Shared, progress: &Progress, to: &str) {
-    let (mut backoff, mut told) = (Backoff::default(), false);
+    let (mut backoff, mut failing) = (Backoff::default(), Failing::default());
     loop {
         let is_last = shared.is_ending();
         let (passed, result) = if is_last {
@@ -196,7 +196,16 @@ fn ship(shipper: &mut Shipper, shared: &Shared, progress: &Progress, to: &str) {
             at_lowest_priority(&mut || shipper.pass(&mut |wait| shared.wait(wait) || shared.is_ending()))
         };
         progress.add(&passed, result.is_err());
-        tell(&passed, &result, &mut told, to);
+        report(&passed, to);
+        if failing.is_news(result.as_ref().copied().map_err(ShipError::cause)) {
+            match &result {
+                Err(error) => {
+                    let waiting = passed.waiting_runs;
+                    messages::warn(&format!("shipping to {to}: {error}; {waiting} runs wait, and it is tried again"));
+                }
+                Ok(()) => messages::info(&format!("shipping to {to} works again")),
+            }
+        }
         let pause = match result {
             Ok(()) => {
                 backoff.succeeded();
@@ -228,8 +237,8 @@ fn at_lowest_priority<T: Send>(work: &mut (impl FnMut() -> T + Send)) -> T {
     }
 }
 
-/// Says when shipping begins to fail, when it works again, and what is lost.
-fn tell(passed: &Passed, result: &Result<(), ShipError>, told: &mut bool, to: &str) {
+/// Says what a pass met beside its result, and what is lost.
+fn report(passed: &Passed, to: &str) {
     for problem in &passed.problems {
         messages::warn(&format!("a run cannot be shipped: {problem}"));
     }
@@ -239,14 +248,6 @@ fn tell(passed: &Passed, result: &Result<(), ShipError>, told: &mut bool, to: &s
             "{runs} runs were removed before they were shipped to {to}: keep more with --keep and --keep-size"
         ));
     }
-    match result {
-        Err(error) if !std::mem::replace(told, true) => {
-            let waiting = passed.waiting_runs;
-            messages::warn(&format!("shipping to {to}: {error}; {waiting} runs wait, and it is tried again"));
-        }
-        Ok(()) if std::mem::take(told) => messages::info(&format!("shipping to {to} works again")),
-        _ => {}
-    }
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -255,7 +256,23 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
+    use joular_data::output::OutputError;
+
     use super::*;
+
+    #[test]
+    fn a_cause_is_the_kind_of_failure_wherever_it_happens() {
+        let failed = |path: &str, kind: io::ErrorKind| {
+            ShipError::from(OutputError::from_io("creating", path, kind.into())).cause()
+        };
+        let away = OutputError::NoShare { path: "/mnt".into(), mark: "/mnt/.mark".into() };
+        let full = failed("/mnt/a", io::ErrorKind::StorageFull);
+        assert_eq!(full, failed("/mnt/b", io::ErrorKind::StorageFull));
+        assert_ne!(full, ShipError::from(away).cause());
+        assert_ne!(failed("/mnt/a", io::ErrorKind::TimedOut), failed("/mnt/a", io::ErrorKind::ConnectionReset));
+    }
 
     #[test]
     fn what_is_left_over_is_said_even_if_nobody_knows_how_much_it_is() {

@@ -28,7 +28,7 @@ pub struct AgentFlags {
 
     /// Least important messages that are written
     ///
-    /// SIGUSR1 has all be written, also a line about each window; SIGUSR2 goes back to this level.
+    /// SIGUSR1 makes the agent write all of them, also a line about each window; SIGUSR2 goes back to this level.
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: LogLevel,
 }

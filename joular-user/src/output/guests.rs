@@ -28,7 +28,10 @@ use joular_data::{
 };
 use rustix::fs::OFlags;
 
-use crate::energy::shared_file::{MOST_BYTES, Totals};
+use crate::{
+    energy::shared_file::{MOST_BYTES, Totals},
+    failing::Failing,
+};
 
 const ENERGY: &str = "energy_uj";
 const POWER: &str = "watts";
@@ -42,7 +45,7 @@ pub struct GuestPower<F> {
     /// Start of the first window whose energy comes with a later one.
     unread_since_us: Option<i64>,
     warn: F,
-    is_failing: bool,
+    failing: Failing<io::ErrorKind>,
 }
 
 #[derive(Debug)]
@@ -54,26 +57,20 @@ struct Guest {
 }
 
 impl<F: FnMut(&str)> GuestPower<F> {
-    pub const fn new(directory: PathBuf, warn: F) -> Self {
-        Self { directory, guests: BTreeMap::new(), unread_since_us: None, warn, is_failing: false }
+    pub fn new(directory: PathBuf, warn: F) -> Self {
+        Self { directory, guests: BTreeMap::new(), unread_since_us: None, warn, failing: Failing::default() }
     }
 
     fn path(&self, name: &str, file: &str) -> PathBuf {
         self.directory.join(name).join(file)
     }
 
-    /// Says that a guest is not told, once until all are told again.
-    fn note(&mut self, outcome: io::Result<()>) {
-        match outcome {
-            Err(error) if !self.is_failing => {
-                let shown = self.directory.display();
-                (self.warn)(&format!(
-                    "telling virtual machines in {shown} what they use: {error}: check --guest-power"
-                ));
-                self.is_failing = true;
-            }
-            Err(_) => {}
-            Ok(()) => self.is_failing = false,
+    /// Says that a guest is not told: each cause once until all are told again.
+    fn note(&mut self, outcome: &io::Result<()>) {
+        let is_news = self.failing.is_news(outcome.as_ref().copied().map_err(io::Error::kind));
+        if let (true, Err(error)) = (is_news, outcome) {
+            let shown = self.directory.display();
+            (self.warn)(&format!("telling virtual machines in {shown} what they use: {error}: check --guest-power"));
         }
     }
 
@@ -105,7 +102,7 @@ impl<F: FnMut(&str)> GuestPower<F> {
 impl<F: FnMut(&str)> Output for GuestPower<F> {
     fn run_started(&mut self, _: &RunInfo) -> Result<()> {
         let created = DirBuilder::new().recursive(true).mode(0o755).create(&self.directory);
-        self.note(created);
+        self.note(&created);
         Ok(())
     }
 
@@ -127,7 +124,7 @@ impl<F: FnMut(&str)> Output for GuestPower<F> {
         let guest = Guest { name, totals, used: MicroJoules(0) };
         // So that the guest can begin with its first window.
         let written = self.write(&guest, 0);
-        self.note(written);
+        self.note(&written);
         self.guests.insert(key, guest);
     }
 
@@ -159,7 +156,7 @@ impl<F: FnMut(&str)> Output for GuestPower<F> {
             // One that cannot be told does not keep the others from it.
             let told = self.guests.values().map(|guest| self.write(guest, report.length_ns));
             let outcome = told.fold(Ok(()), io::Result::and);
-            self.note(outcome);
+            self.note(&outcome);
         }
         Ok(())
     }

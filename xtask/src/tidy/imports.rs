@@ -59,6 +59,8 @@ const USER: &[(&str, &[&str])] = &[
     ("data", &[]),
     ("clock", &["data"]),
     ("messages", &["data"]),
+    // What the log gets of work that is tried again and again.
+    ("failing", &[]),
     ("static_program", &[]),
     ("shutdown", &[]),
     ("privileges", &[]),
@@ -69,7 +71,7 @@ const USER: &[(&str, &[&str])] = &[
     ("elf", &["bounds"]),
     // Flags as typed and exit codes: words, no machinery.
     ("cli", &[]),
-    ("procs", &["data", "bounds", "clock", "privileges"]),
+    ("procs", &["data", "bounds", "clock", "failing", "privileges"]),
     // Run-time systems that make code: what is known of each, behind one seam.
     ("runtimes", &["data", "bounds", "clock", "elf", "procs"]),
     ("symbols", &["data", "bounds", "clock", "elf", "procs", "runtimes"]),
@@ -81,7 +83,7 @@ const USER: &[(&str, &[&str])] = &[
     ("unwind", &["data", "bounds", "clock", "elf", "procs", "runtimes", "symbols", "kernel"]),
     ("calibration", &["data", "clock", "privileges", "energy", "context", "kernel"]),
     // Files for virtual machines have the form that a source reads.
-    ("output", &["data", "clock", "energy"]),
+    ("output", &["data", "clock", "failing", "energy"]),
     // Commands that are measured.
     ("experiment", &["data", "clock", "privileges", "procs"]),
     // How far a long step is.
@@ -95,7 +97,7 @@ const USER: &[(&str, &[&str])] = &[
     // What developers are sent.
     ("support", &["data", "cli", "procs", "energy", "output", "config", "doctor", "sources"]),
     // What a service of a fleet does beside recording.
-    ("agent", &["data", "clock", "messages", "shutdown", "privileges"]),
+    ("agent", &["data", "clock", "failing", "messages", "shutdown", "privileges"]),
     (
         "pipeline",
         &[

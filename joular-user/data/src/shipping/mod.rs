@@ -15,7 +15,9 @@ mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    error::Error as _,
     io,
+    mem::{self, Discriminant},
     path::PathBuf,
     sync::Arc,
     time::Duration,
@@ -87,6 +89,26 @@ impl From<DataSetError> for ShipError {
             DataSetError::Output(error) => Self::Target(error),
             error => Self::DataSet(error),
         }
+    }
+}
+
+/// What kind of failure it is, whatever it says of paths and numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cause {
+    store: Discriminant<ShipError>,
+    output: Option<Discriminant<OutputError>>,
+    io: Option<io::ErrorKind>,
+}
+
+impl ShipError {
+    /// Two failures of one cause need one message.
+    pub fn cause(&self) -> Cause {
+        let output = match self {
+            Self::DataSet(_) => None,
+            Self::Target(error) => Some(mem::discriminant(error)),
+        };
+        let io = self.source().and_then(|source| source.downcast_ref()).map(io::Error::kind);
+        Cause { store: mem::discriminant(self), output, io }
     }
 }
 

@@ -14,7 +14,7 @@ use joular_data::{
 use prost::Message as _;
 
 use super::{Collector, Hooks, http, metrics, proto::Response, queue::Queue};
-use crate::output::metrics::Moment;
+use crate::{failing::Failing, output::metrics::Moment};
 
 const METRICS_PATH: &str = "/v1/metrics";
 /// Longest text of a collector's that is shown.
@@ -40,7 +40,7 @@ pub(super) fn push_nothing(collector: &Collector) -> Result<(), PushError> {
 struct Signal {
     name: &'static str,
     path: &'static str,
-    is_failing: bool,
+    failing: Failing<String>,
 }
 
 pub(super) struct Sender {
@@ -63,8 +63,8 @@ impl Sender {
                     queue: Arc::clone(&queue),
                     hooks,
                     client,
-                    metrics: Signal { name: "metrics", path: METRICS_PATH, is_failing: false },
-                    profiles: Signal { name: "profiles", path: "/v1development/profiles", is_failing: false },
+                    metrics: Signal { name: "metrics", path: METRICS_PATH, failing: Failing::default() },
+                    profiles: Signal { name: "profiles", path: "/v1development/profiles", failing: Failing::default() },
                 }
                 .run(),
                 Err(error) => (hooks.warn)(&format!("nothing is pushed to {}: {error}", collector.url)),
@@ -119,19 +119,19 @@ impl Sender {
         rejected(&answer?)
     }
 
-    /// Says when pushing begins to fail, and when it works again.
+    /// Says when pushing begins to fail, when it fails for another cause, and when it works again.
     fn tell(&mut self, signal: impl Fn(&mut Self) -> &mut Signal, outcome: Result<(), PushError>) {
         let (hooks, url) = (self.hooks, self.collector.url.clone());
         let signal = signal(self);
+        let outcome = outcome.map_err(|(PushError::Later(cause) | PushError::Refused(cause))| cause);
+        if !signal.failing.is_news(outcome.clone()) {
+            return;
+        }
         match outcome {
-            Err(PushError::Later(cause) | PushError::Refused(cause)) if !signal.is_failing => {
-                signal.is_failing = true;
+            Err(cause) => {
                 (hooks.warn)(&format!("pushing {} to {url}{}: {cause}", signal.name, signal.path));
             }
-            Ok(()) if std::mem::take(&mut signal.is_failing) => {
-                (hooks.info)(&format!("pushing {} to {url} works again", signal.name));
-            }
-            _ => {}
+            Ok(()) => (hooks.info)(&format!("pushing {} to {url} works again", signal.name)),
         }
     }
 }

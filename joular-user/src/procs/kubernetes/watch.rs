@@ -17,6 +17,7 @@ use tokio::{
 };
 
 use super::{Listing, Pods, Shared, Source, cri, kubelet};
+use crate::failing::Failing;
 
 /// Between two questions.
 const PERIOD: Duration = Duration::from_secs(15);
@@ -46,7 +47,7 @@ impl Pods {
         let shared =
             Arc::new(Shared { known: Mutex::default(), generation: AtomicU64::new(0), unknown: Mutex::default(), ask });
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let watch = Watch { source, runtime, shared: Arc::downgrade(&shared), is_failing: false, say };
+        let watch = Watch { source, runtime, shared: Arc::downgrade(&shared), failing: Failing::default(), say };
         thread::Builder::new().name("joular-pods".to_owned()).spawn(move || watch.run(&asked, &answer))?;
         // Without an answer the recording begins all the same.
         let _ = first.recv_timeout(FIRST_ANSWER);
@@ -58,7 +59,7 @@ struct Watch {
     source: Source,
     runtime: Runtime,
     shared: Weak<Shared>,
-    is_failing: bool,
+    failing: Failing<String>,
     say: Say,
 }
 
@@ -84,24 +85,22 @@ impl Watch {
         }
     }
 
-    /// `None`: no answer. That is told once, and that there are answers again.
+    /// `None`: no answer. Each cause is told once, and that there are answers again.
     fn ask(&mut self) -> Option<Listing> {
         let source = &self.source;
         match self.runtime.block_on(source.listing()) {
             Ok(listing) => {
-                if self.is_failing {
+                if self.failing.is_news(Ok(())) {
                     (self.say.info)(&format!("{source} answers again"));
                 }
-                self.is_failing = false;
                 Some(listing)
             }
             Err(cause) => {
-                if !self.is_failing {
+                if self.failing.is_news(Err(cause.clone())) {
                     (self.say.warn)(&format!(
                         "asking {source} for pods: {cause}: until it answers, new pods have no names and labels"
                     ));
                 }
-                self.is_failing = true;
                 None
             }
         }
