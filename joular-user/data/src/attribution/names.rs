@@ -6,11 +6,9 @@
 //! [`NamedAddresses::make_room`] once for what is told at once, then [`NamedAddresses::insert`] for
 //! each address.
 
-use std::{
-    collections::BTreeMap,
-    hash::{DefaultHasher, Hash as _, Hasher as _},
-    num::NonZeroU64,
-};
+use std::{collections::BTreeMap, hash::BuildHasher as _, num::NonZeroU64};
+
+use foldhash::quality::FixedState;
 
 use super::work::ProcessKey;
 use crate::{events::Symbol, model::units::Address, stacks::FrameId};
@@ -161,18 +159,20 @@ impl ToldNames {
     /// Returns the names of a process that must be sent, in one event if there are any, and notes
     /// them as told.
     pub fn news(&mut self, process: ProcessKey, symbols: Vec<Symbol>) -> Vec<Symbol> {
+        let hashes: Vec<NonZeroU64> = symbols.iter().map(hash).collect();
         // Nothing is forgotten where nothing is sent: the engine would not know.
-        if symbols.iter().all(|symbol| !self.is_news(process, symbol)) {
+        if symbols.iter().zip(&hashes).all(|(symbol, hash)| !self.is_news(process, symbol.address, *hash)) {
             return Vec::new();
         }
         self.told.make_room(process);
-        let news: Vec<Symbol> = symbols.into_iter().filter(|symbol| self.is_news(process, symbol)).collect();
-        news.iter().for_each(|symbol| self.told.insert(process, symbol.address, Some(hash(symbol))));
-        news
+        let mut hashed: Vec<(Symbol, NonZeroU64)> = symbols.into_iter().zip(hashes).collect();
+        hashed.retain(|(symbol, hash)| self.is_news(process, symbol.address, *hash));
+        hashed.iter().for_each(|(symbol, hash)| self.told.insert(process, symbol.address, Some(*hash)));
+        hashed.into_iter().map(|(symbol, _)| symbol).collect()
     }
 
-    fn is_news(&self, process: ProcessKey, symbol: &Symbol) -> bool {
-        self.told.get(process, symbol.address) != Some(&Some(hash(symbol)))
+    fn is_news(&self, process: ProcessKey, address: Address, hash: NonZeroU64) -> bool {
+        self.told.get(process, address) != Some(&Some(hash))
     }
 
     /// Says that the process runs another program now. The engine keeps the old names until it is
@@ -189,9 +189,7 @@ impl ToldNames {
 
 /// Never 0, so that an address without an answer needs no room beside it.
 fn hash(symbol: &Symbol) -> NonZeroU64 {
-    let mut hasher = DefaultHasher::new();
-    symbol.frames.hash(&mut hasher);
-    NonZeroU64::new(hasher.finish()).unwrap_or(NonZeroU64::MAX)
+    NonZeroU64::new(FixedState::default().hash_one(&symbol.frames)).unwrap_or(NonZeroU64::MAX)
 }
 
 #[cfg(test)]
@@ -270,7 +268,7 @@ mod tests {
                 prop_assert_eq!(told.told.addresses(), paths.named_addresses());
                 for symbol in addresses.iter().map(|at| symbol(process, *at, has_new_name)) {
                     // What found no room is news again.
-                    if !told.is_news(key, &symbol) {
+                    if !told.is_news(key, symbol.address, hash(&symbol)) {
                         prop_assert_eq!(paths.names(key, symbol.address), Some(symbol.frames));
                     }
                 }

@@ -1,9 +1,12 @@
 //! Keeps the rows of a table that wait to be written, column by column.
 
-use std::sync::Arc;
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+};
 
 use arrow_array::{
-    ArrayRef, ListArray, RecordBatch, StructArray,
+    ArrayRef, ListArray, RecordBatch, StructArray, UInt32Array,
     builder::{
         BooleanBuilder, Int64Builder, ListBuilder, StringBuilder, StringDictionaryBuilder, TimestampMicrosecondBuilder,
     },
@@ -11,11 +14,14 @@ use arrow_array::{
 };
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::ArrowError;
+use arrow_select::take::take;
+use foldhash::fast::RandomState;
 
 use super::{
-    column::{ColumnOf, Get, Table, frame_item, schema},
+    column::{ColumnOf, Get, KnownFrame, Table, frame_item, schema},
     tables::FrameTable,
 };
+use crate::stacks::FrameId;
 
 /// A column's values so far.
 enum Cells {
@@ -25,7 +31,7 @@ enum Cells {
     Name(StringDictionaryBuilder<Int32Type>),
     Text(StringBuilder),
     TextList(ListBuilder<StringBuilder>),
-    Frames { ends: Vec<i32>, frames: Box<Buffer<FrameTable>> },
+    Frames(Box<Frames>),
 }
 
 impl Cells {
@@ -37,7 +43,7 @@ impl Cells {
             Get::Name(_) => Self::Name(StringDictionaryBuilder::new()),
             Get::Text(_) => Self::Text(StringBuilder::new()),
             Get::TextList(_) => Self::TextList(ListBuilder::new(StringBuilder::new())),
-            Get::Frames(_) => Self::Frames { ends: vec![0], frames: Box::new(Buffer::new()) },
+            Get::Frames(_) => Self::Frames(Box::default()),
         }
     }
 
@@ -55,12 +61,7 @@ impl Cells {
                 None => cells.append_null(),
             },
             (Self::TextList(cells), Get::TextList(get)) => cells.append_value(get(row).into_iter().map(Some)),
-            (Self::Frames { ends, frames }, Get::Frames(get)) => {
-                for frame in get(row) {
-                    frames.push(&frame)?;
-                }
-                ends.push(i32::try_from(frames.rows).map_err(|_| ArrowError::OffsetOverflowError(frames.rows))?);
-            }
+            (Self::Frames(frames), Get::Frames(get)) => frames.push(get(row))?,
             _ => return Err(ArrowError::SchemaError("a column's builder is not of its type".into())),
         }
         Ok(())
@@ -74,12 +75,45 @@ impl Cells {
             Self::Name(cells) => Arc::new(cells.finish()),
             Self::Text(cells) => Arc::new(cells.finish()),
             Self::TextList(cells) => Arc::new(cells.finish()),
-            Self::Frames { ends, frames } => {
-                let offsets = OffsetBuffer::new(ScalarBuffer::from(std::mem::replace(ends, vec![0])));
-                let values = StructArray::from(frames.finish()?);
-                Arc::new(ListArray::try_new(frame_item(), offsets, Arc::new(values), None)?)
-            }
+            Self::Frames(frames) => Arc::new(frames.finish()?),
         })
+    }
+}
+
+/// Lists of frames. Most frames are in many of them, so each is kept once, and found without a look at its names.
+#[derive(Default)]
+struct Frames {
+    known: Buffer<FrameTable>,
+    places: HashMap<(u64, FrameId), u32, RandomState>,
+    /// Places of the frames of all lists.
+    rows: Vec<u32>,
+    /// Of each list, in `rows`.
+    ends: Vec<i32>,
+}
+
+impl Frames {
+    fn push(&mut self, frames: Vec<KnownFrame<'_>>) -> Result<(), ArrowError> {
+        for (id, frame) in frames {
+            let place = match self.places.entry(id) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(new) => {
+                    let place = u32::try_from(self.known.rows).map_err(|_| ArrowError::DictionaryKeyOverflowError)?;
+                    self.known.push(&frame)?;
+                    *new.insert(place)
+                }
+            };
+            self.rows.push(place);
+        }
+        let end = self.rows.len();
+        self.ends.push(i32::try_from(end).map_err(|_| ArrowError::OffsetOverflowError(end))?);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<ListArray, ArrowError> {
+        let Self { mut known, rows, ends, .. } = std::mem::take(self);
+        let values = take(&StructArray::from(known.finish()?), &UInt32Array::from(rows), None)?;
+        let offsets = [0].into_iter().chain(ends).collect::<ScalarBuffer<i32>>();
+        ListArray::try_new(frame_item(), OffsetBuffer::new(offsets), values, None)
     }
 }
 
@@ -108,7 +142,7 @@ impl<T: Table> Buffer<T> {
     /// it.
     pub fn load(&self) -> usize {
         let frames = self.columns.iter().map(|(_, cells)| match cells {
-            Cells::Frames { frames, .. } => frames.rows,
+            Cells::Frames(frames) => frames.rows.len(),
             _ => 0,
         });
         frames.fold(self.rows, usize::max)

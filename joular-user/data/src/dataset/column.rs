@@ -9,7 +9,7 @@ use std::{borrow::Cow, marker::PhantomData, sync::Arc};
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 
 use super::tables::FrameTable;
-use crate::model::frame::Frame;
+use crate::{model::frame::Frame, stacks::FrameId};
 
 /// A table of the data set.
 pub trait Table: Sized + 'static {
@@ -117,7 +117,10 @@ type Extract<T, V> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> Option<V>;
 type ExtractItem<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>, usize) -> i64;
 type ExtractText<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> Option<Cow<'r, str>>;
 type ExtractList<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> Vec<&'r str>;
-type ExtractFrames<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> Vec<&'r Frame>;
+type ExtractFrames<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> Vec<KnownFrame<'r>>;
+
+/// A frame, and the number that it alone has among those of a run.
+pub type KnownFrame<'r> = ((u64, FrameId), &'r Frame);
 
 /// The kinds of values that columns have. No value of these types ever exists: they only tell the
 /// compiler what a column holds.

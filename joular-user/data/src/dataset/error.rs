@@ -84,6 +84,13 @@ pub enum DataSetError {
 
 pub(crate) type Result<T, E = DataSetError> = std::result::Result<T, E>;
 
+impl DataSetError {
+    /// Whether a file that was listed is not there any more.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::Io { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound)
+    }
+}
+
 /// What a user can do about it, after a colon; empty where there is no advice.
 fn advice_on(cause: &std::io::Error) -> &'static str {
     match cause.kind() {

@@ -25,7 +25,7 @@ const LARGEST_GAP_US: u64 = 1_000;
 pub(crate) struct MethodSums {
     /// `None` before the first window.
     pub(crate) span: Option<MethodSpan>,
-    /// The table that [`FrameId`]s refer to, see [`StackTable::generation`].
+    /// The table that [`FrameId`]s refer to, see [`StackTable::frames_generation`].
     generation: u64,
     processes: BTreeMap<(Pid, u64), ProcessRef>,
     frames: HashMap<FrameId, Frame>,
@@ -76,11 +76,11 @@ impl MethodSums {
     /// each other, and a row says only where its windows start and how long they are together.
     pub(crate) fn takes(&self, report: &WindowReport, stacks: &StackTable) -> bool {
         let follows = |span: &MethodSpan| span.end().abs_diff(report.wall_start.0) < LARGEST_GAP_US;
-        self.span.as_ref().is_none_or(|span| self.generation == stacks.generation() && follows(span))
+        self.span.as_ref().is_none_or(|span| self.generation == stacks.frames_generation() && follows(span))
     }
 
     pub(crate) fn add(&mut self, report: &WindowReport, stacks: &StackTable) {
-        self.generation = stacks.generation();
+        self.generation = stacks.frames_generation();
         self.extend_span(report);
         for MethodRow { process, method, own, total } in &report.methods {
             let Some(process) = report.processes.get(*process) else { continue };

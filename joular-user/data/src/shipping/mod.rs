@@ -236,11 +236,11 @@ impl Shipper {
 
     fn ship(&mut self, passed: &mut Passed, wait: &mut dyn FnMut(Duration) -> bool) -> Result<(), ShipError> {
         let runs = found(&self.from)?;
-        passed.missed_runs = self.waiting.keys().filter(|name| !runs.contains_key(*name)).count() as u64;
+        let waited = mem::take(&mut self.waiting);
+        passed.missed_runs = waited.keys().filter(|name| !runs.contains_key(*name)).count() as u64;
         self.ledger.retain(|name| runs.contains_key(name));
         self.ended.retain(|name| runs.contains_key(name));
         self.told.retain(|name| runs.contains_key(name));
-        self.waiting.clear();
         let mut due = Vec::new();
         for (name, files) in runs {
             if self.ledger.arrived.has(&name) {
@@ -253,6 +253,8 @@ impl Shipper {
                 }
                 // Under way.
                 Ok(_) => {}
+                // It was removed since the files were listed.
+                Err(error) if error.is_gone() => passed.missed_runs += u64::from(waited.contains_key(&name)),
                 Err(error) => self.tell(&name, &error, passed),
             }
         }

@@ -133,6 +133,14 @@ fn another_store_or_another_length_of_windows_gets_everything() {
 struct Failing {
     directory: LocalDirectory,
     left: AtomicU64,
+    /// Listed, and gone when it is opened.
+    gone: Option<PathBuf>,
+}
+
+impl Failing {
+    fn new(directory: &Path) -> Self {
+        Self { directory: LocalDirectory::new(directory, None), left: AtomicU64::new(0), gone: None }
+    }
 }
 
 impl Store for Failing {
@@ -141,7 +149,9 @@ impl Store for Failing {
     }
 
     fn list(&self, table: &str, most: usize) -> Result<Vec<PathBuf>, DataSetError> {
-        self.directory.list(table, most)
+        let mut listed = self.directory.list(table, most)?;
+        listed.extend(self.gone.clone().filter(|file| file.starts_with(table)));
+        Ok(listed)
     }
 
     fn open(&self, file: &Path) -> Result<Object, DataSetError> {
@@ -182,7 +192,7 @@ fn a_store_that_fails_after_any_file_has_everything_once_in_the_end() {
     let from = recorded(&["a-1", "a-2"]);
     let expected = rolled_up(from.path());
     let to = tempfile::tempdir().unwrap();
-    let target = Arc::new(Failing { directory: LocalDirectory::new(to.path(), None), left: AtomicU64::new(0) });
+    let target = Arc::new(Failing::new(to.path()));
     for count in 0..expected.len() {
         // A new shipper each time: also the program was killed.
         let (_, result) = shipper(from.path(), Arc::<Failing>::clone(&target), MINUTE).pass(&mut |_| false);
@@ -236,6 +246,21 @@ fn a_run_that_cannot_be_read_holds_up_no_other_and_is_told_once() {
     let of_broken = files(from.path()).into_iter().filter(|(name, _)| name.contains("a-1"));
     of_broken.for_each(|(name, _)| fs::remove_file(from.path().join(name)).unwrap());
     assert_eq!(pass(&mut shipper), Passed { missed_runs: 1, ..Passed::default() });
+}
+
+#[test]
+fn a_run_that_goes_away_between_the_listing_and_the_reading_is_no_problem() {
+    let (from, to) = (recorded(&["a-1"]), tempfile::tempdir().unwrap());
+    let row = files(from.path()).into_iter().find(|(name, _)| name.starts_with("runs")).unwrap().0;
+    let gone = Some(row.replace("a-1", "a-0").into());
+    let store = Arc::new(Failing { gone, left: AtomicU64::new(u64::MAX), ..Failing::new(from.path()) });
+    let mut shipper = Shipper::of_recorded(store, SharedPlace::Store(local(to.path())), options(MINUTE)).unwrap();
+    let passed = pass(&mut shipper);
+    assert_eq!(
+        (passed.runs, passed.waiting_runs, passed.missed_runs, passed.problems.len()),
+        (1, 0, 0, 0),
+        "{passed:?}"
+    );
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Interns frames and call paths: equal ones exist once and are referred to by a small number,
 //! which keeps windows cheap and comparisons exact.
 
-use indexmap::IndexSet;
+use foldhash::fast::RandomState;
+use indexmap::{Equivalent, IndexSet};
 
 use super::{ids, jvm_work::JvmWork};
 use crate::model::{
@@ -32,28 +33,46 @@ pub struct PathFacts {
 /// Frames and call paths of a run, or of a part of it: see [`Self::generation`].
 #[derive(Debug, Default)]
 pub struct StackTable {
-    frames: IndexSet<Frame>,
+    frames: IndexSet<Frame, RandomState>,
     /// Per frame, the one without its line: equal ids are equal methods.
     methods: Vec<FrameId>,
-    branches: IndexSet<(Box<[FrameId]>, PathQuality)>,
+    branches: IndexSet<(Box<[FrameId]>, PathQuality), RandomState>,
     /// Per branch.
     branch_ids: Vec<i64>,
     stack_ids: Vec<i64>,
     facts: Vec<PathFacts>,
     generation: u64,
+    frames_generation: u64,
     /// Bytes of the frames' texts.
     text_bytes: usize,
+}
+
+/// A path to look up, which needs no allocation: its hash is that of the pair that is kept.
+#[derive(Hash)]
+struct Path<'a>(&'a [FrameId], PathQuality);
+
+impl Equivalent<(Box<[FrameId]>, PathQuality)> for Path<'_> {
+    fn equivalent(&self, (frames, quality): &(Box<[FrameId]>, PathQuality)) -> bool {
+        (self.0, self.1) == (&**frames, *quality)
+    }
 }
 
 impl StackTable {
     /// An empty table to take the place of another one.
     pub fn succeeding(other: &Self) -> Self {
-        Self { generation: other.generation.wrapping_add(1), ..Self::default() }
+        let next = |generation: u64| generation.wrapping_add(1);
+        let (generation, frames_generation) = (next(other.generation), next(other.frames_generation));
+        Self { generation, frames_generation, ..Self::default() }
     }
 
     /// Indices of one generation mean nothing in another.
     pub const fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// The same of [`FrameId`]s, which outlive those of branches.
+    pub const fn frames_generation(&self) -> u64 {
+        self.frames_generation
     }
 
     pub fn frame_id(&mut self, frame: Frame) -> FrameId {
@@ -69,18 +88,26 @@ impl StackTable {
 
     /// `frames` stand root → leaf.
     pub fn branch_index(&mut self, frames: &[FrameId], quality: PathQuality) -> BranchIndex {
-        let (index, is_new) = self.branches.insert_full((frames.into(), quality));
-        if is_new {
-            self.branch_ids.push(ids::branch_id(frames.iter().map(|id| self.frame(*id))));
-            self.stack_ids.push(ids::stack_id(frames.iter().map(|id| self.frame(*id)), quality));
-            self.facts.push(PathFacts {
-                quality,
-                unnamed: unnamed(frames.iter().map(|id| self.frame(*id))),
-                vm_work: JvmWork::of_vm_path(frames.iter().map(|id| self.frame(*id))),
-                java_work: JvmWork::of_java_path(|| frames.iter().rev().map(|id| self.frame(*id))),
-            });
+        if let Some(index) = self.branches.get_index_of(&Path(frames, quality)) {
+            return BranchIndex(number(index));
         }
+        let (index, _) = self.branches.insert_full((frames.into(), quality));
+        self.branch_ids.push(ids::branch_id(frames.iter().map(|id| self.frame(*id))));
+        self.stack_ids.push(ids::stack_id(frames.iter().map(|id| self.frame(*id)), quality));
+        self.facts.push(PathFacts {
+            quality,
+            unnamed: unnamed(frames.iter().map(|id| self.frame(*id))),
+            vm_work: JvmWork::of_vm_path(frames.iter().map(|id| self.frame(*id))),
+            java_work: JvmWork::of_java_path(|| frames.iter().rev().map(|id| self.frame(*id))),
+        });
         BranchIndex(number(index))
+    }
+
+    /// Begins a generation that has the same frames, and no branches yet.
+    pub fn forget_branches(&mut self) {
+        self.branches = IndexSet::default();
+        (self.branch_ids, self.stack_ids, self.facts) = (Vec::new(), Vec::new(), Vec::new());
+        self.generation = self.generation.wrapping_add(1);
     }
 
     /// The frame behind an id of this table.

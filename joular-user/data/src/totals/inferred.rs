@@ -91,7 +91,7 @@ pub(super) struct Inferred {
     limit: usize,
     pace: Pace,
     methods: Methods,
-    /// Places in `methods` by frame, of one generation of the table of stacks.
+    /// Places in `methods` by frame, of one generation of frames.
     frames: HashMap<FrameId, Option<u32>>,
     generation: u64,
     threads: HashMap<ThreadKey, Thread>,
@@ -140,8 +140,8 @@ impl Inferred {
 
     /// Takes a window. `ranked` has its methods.
     pub(super) fn window(&mut self, report: &WindowReport, stacks: &StackTable, ranked: &Ranking<MethodKey>) {
-        if self.generation != stacks.generation() {
-            self.generation = stacks.generation();
+        if self.generation != stacks.frames_generation() {
+            self.generation = stacks.frames_generation();
             self.frames.clear();
         }
         for rows in report.branches.chunk_by(|a, b| a.thread == b.thread) {

@@ -97,15 +97,9 @@ fn anchors(jvm: &Jvm) -> Result<Option<Anchors>, NotNow> {
     let Some(threads) = &build.layout.threads else { return Ok(None) };
     let flag = flags::value_address(&memory, &build.layout, bias, FLAG_BESIDE).map_err(|_| NotNow)?;
     let Some(flag) = flag else { return Ok(None) };
-    let mut first = None;
-    let listed = threads.each(&memory, bias, |thread| {
-        first = Some(thread);
-        Ok(false)
-    });
-    let (table, functions) = match (listed, first) {
-        (Ok(()), Some(first)) => virtual_functions(&memory, first).map_err(|_| NotNow)?,
-        _ => return Err(NotNow),
-    };
+    let listed = threads.addresses(&memory, bias, &[]).map_err(|_| NotNow)?;
+    let first = listed.first().ok_or(NotNow)?;
+    let (table, functions) = virtual_functions(&memory, *first).map_err(|_| NotNow)?;
     let in_file = |address: u64| address.wrapping_sub(bias);
     Ok(Some(Anchors { flag: in_file(flag), thread_table: in_file(table), thread_functions: functions.map(in_file) }))
 }

@@ -16,6 +16,7 @@ use std::{
     sync::Arc,
 };
 
+use foldhash::fast::RandomState;
 use joular_data::model::units::Pid;
 use joular_ebpf::abi::Field;
 use serde::{Deserialize, Serialize};
@@ -251,7 +252,7 @@ pub struct Pages<'a> {
     memory: &'a dyn RemoteMemory,
     /// Whether each page is known to be of the process before it is used.
     are_checked: bool,
-    pages: RefCell<HashMap<u64, Page>>,
+    pages: RefCell<HashMap<u64, Page, RandomState>>,
 }
 
 impl<'a> Pages<'a> {
@@ -301,6 +302,19 @@ impl RemoteMemory for Pages<'_> {
             rest = later;
             at = at.checked_add(step as u64).ok_or(failed)?;
         }
+        Ok(())
+    }
+}
+
+/// Memory of which a few scattered pieces are read: the caller asks once whether the process [is
+/// there](RemoteMemory::is_there), before it uses what it made of them.
+#[derive(Debug)]
+pub struct Unchecked<'a>(pub &'a dyn RemoteMemory);
+
+impl RemoteMemory for Unchecked<'_> {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        self.0.read_ahead(address, buffer)?;
+        self.0.asked(address, buffer.len());
         Ok(())
     }
 }

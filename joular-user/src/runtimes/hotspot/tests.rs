@@ -89,15 +89,13 @@ fn regions_of_g1_are_found_by_addresses() {
         let (build, _, bias) = attached.parts();
         let (threads, fields) = (build.layout.threads.unwrap(), build.layout.allocation.unwrap().fields);
         let mut kinds = Vec::new();
-        let each = threads.each(&memory, bias, |thread| {
-            let buffer = memory.u64(thread + u64::from(fields.tlab_start))?;
+        for thread in threads.addresses(&memory, bias, &[]).unwrap() {
+            let buffer = memory.u64(thread + u64::from(fields.tlab_start)).unwrap();
             if buffer != 0 {
-                let region = memory.u64(survival.region_entry(buffer))?;
-                kinds.push(memory.u32(region + u64::from(survival.region_kind))?);
+                let region = memory.u64(survival.region_entry(buffer)).unwrap();
+                kinds.push(memory.u32(region + u64::from(survival.region_kind)).unwrap());
             }
-            Ok(true)
-        });
-        each.unwrap();
+        }
         assert!(!kinds.is_empty() && kinds.iter().all(|kind| *kind == EDEN), "{}: {kinds:?}", jvm.name);
     });
     each_jvm(&["-XX:+UseSerialGC"], |jvm| {

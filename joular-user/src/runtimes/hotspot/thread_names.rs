@@ -9,7 +9,7 @@ use super::{
     flags,
     jvm::Jvm,
     layout::Layout,
-    memory::{RemoteMemory, Unreadable},
+    memory::{RemoteMemory, Unchecked, Unreadable},
 };
 use crate::bounds::Bound;
 use joular_ebpf::abi::Field;
@@ -130,6 +130,8 @@ fn array_of_bytes(memory: &dyn RemoteMemory, layout: &Layout, bias: u64) -> Resu
 pub struct ThreadNames {
     /// Once they are found; classes are loaded while a JVM starts.
     parts: Option<Parts>,
+    /// Addresses of the threads that were there last time.
+    known: Vec<u64>,
 }
 
 impl ThreadNames {
@@ -142,18 +144,15 @@ impl ThreadNames {
             self.parts = Parts::find(memory, layout, bias).ok().flatten();
         }
         let Some(parts) = self.parts else { return Vec::new() };
-        let mut found = Vec::new();
         // A list that changes meanwhile is looked at again some time.
-        let _ = threads.each(memory, bias, |thread| {
-            let number = threads.number(memory, thread)?;
-            if wanted.contains(&number)
-                && let Ok(Some(name)) = parts.name_of(memory, names, thread)
-            {
-                found.push((number, name));
-            }
-            Ok(found.len() < wanted.len())
-        });
-        found
+        let Ok(addresses) = threads.addresses(memory, bias, &self.known) else { return Vec::new() };
+        self.known = addresses;
+        let mut numbered = threads.numbered(memory, &self.known);
+        numbered.retain(|(number, _)| wanted.contains(number));
+        let unchecked = Unchecked(memory);
+        let name = |thread| parts.name_of(&unchecked, names, thread).ok().flatten();
+        let found = numbered.into_iter().filter_map(|(number, thread)| Some((number, name(thread)?))).collect();
+        if memory.is_there() { found } else { Vec::new() }
     }
 }
 

@@ -76,25 +76,40 @@ impl ThreadLayout {
     /// What the kernel side needs of those threads that have one of these numbers, which count in
     /// the JVM's own namespace.
     pub fn compilers(&self, memory: &dyn RemoteMemory, bias: u64, wanted: &[u32]) -> Vec<(u32, CompilerThread)> {
-        let mut found = Vec::new();
-        // A list that changes meanwhile is looked at again some time.
-        let _ = self.each(memory, bias, |thread| {
-            let number = self.number(memory, thread)?;
-            if wanted.contains(&number) {
-                let env = thread.wrapping_add(u64::from(self.env));
-                let (task, method) = (self.task.offset, self.method.offset);
-                found.push((number, CompilerThread { env, task, method, tgid: 0 }));
-            }
-            Ok(found.len() < wanted.len())
-        });
-        found
+        let numbered = match self.addresses(memory, bias, &[]) {
+            Ok(threads) => self.numbered(memory, &threads),
+            // A list that changes meanwhile is looked at again some time.
+            Err(_) => Vec::new(),
+        };
+        let compiler = |thread: u64| {
+            let (task, method) = (self.task.offset, self.method.offset);
+            CompilerThread { env: thread.wrapping_add(u64::from(self.env)), task, method, tgid: 0 }
+        };
+        let of_these = |(number, thread)| wanted.contains(&number).then(|| (number, compiler(thread)));
+        numbered.into_iter().filter_map(of_these).collect()
     }
 
-    /// The number of a thread in the JVM's own namespace; 0: it has none.
-    pub fn number(&self, memory: &dyn RemoteMemory, thread: u64) -> Result<u32, Unreadable> {
-        let os_thread = memory.field(thread, self.os_thread)?;
-        let number = if os_thread == 0 { 0 } else { memory.field(os_thread, self.thread_id)? };
-        Ok(u32::try_from(number).unwrap_or(0))
+    /// The numbers of these threads in the JVM's own namespace, with their addresses. A thread that has none, or cannot be
+    /// read, is left out.
+    pub fn numbered(&self, memory: &dyn RemoteMemory, threads: &[u64]) -> Vec<(u32, u64)> {
+        let at =
+            |of: &[u64], field: Field| of.iter().map(|of| of.wrapping_add(field.offset.into())).collect::<Vec<u64>>();
+        let pointer = |bytes: &[u8]| field_in(bytes, Field { offset: 0, width: 8 });
+        let number = |bytes: &[u8]| u32::try_from(field_in(bytes, Field { offset: 0, ..self.thread_id })).ok();
+        let (mut with_system, mut of_system) = (Vec::with_capacity(threads.len()), Vec::with_capacity(threads.len()));
+        visit_each(memory, &at(threads, self.os_thread), 8, |index, bytes| {
+            if let (Some(thread), of @ 1..) = (threads.get(index), pointer(bytes)) {
+                with_system.push(*thread);
+                of_system.push(of);
+            }
+        });
+        let mut numbered = Vec::with_capacity(of_system.len());
+        visit_each(memory, &at(&of_system, self.thread_id), self.thread_id.width.into(), |index, bytes| {
+            if let (Some(thread), Some(number @ 1..)) = (with_system.get(index), number(bytes)) {
+                numbered.push((number, *thread));
+            }
+        });
+        numbered
     }
 
     /// Where a thread has its part of the system's, and that its number.
@@ -118,14 +133,18 @@ impl ThreadLayout {
                     behind.insert(thread, field_in(bytes, Field { offset: 0, width: 8 }));
                 });
                 let mut thread = memory.u64(bias.wrapping_add(first))?;
-                while thread != 0 && (found.len() as u64) < MAX_THREADS {
+                while thread != 0 {
+                    if found.len() as u64 >= MAX_THREADS {
+                        THREADS.cut(1);
+                        break;
+                    }
                     found.push(thread);
                     thread = behind.get(&thread).map_or_else(|| memory.field(thread, next), |next| Ok(*next))?;
                 }
             }
             ThreadList::Array { list, length, threads } => {
                 let list = memory.u64(bias.wrapping_add(list))?;
-                let count = memory.field(list, length)?.min(MAX_THREADS);
+                let count = THREADS.within(memory.field(list, length)?);
                 let threads = memory.field(list, threads)?;
                 let bytes = memory.bytes(threads, usize::try_from(count * 8).unwrap_or(0))?;
                 let address = |bytes| field_in(bytes, Field { offset: 0, width: 8 });
@@ -133,39 +152,5 @@ impl ThreadLayout {
             }
         }
         Ok(found)
-    }
-
-    /// Calls with each thread's address until told not to.
-    pub fn each(
-        &self,
-        memory: &dyn RemoteMemory,
-        bias: u64,
-        mut visit: impl FnMut(u64) -> Result<bool, Unreadable>,
-    ) -> Result<(), Unreadable> {
-        match self.list {
-            ThreadList::Chain { first, next } => {
-                let mut thread = memory.u64(bias.wrapping_add(first))?;
-                let mut visited = 0;
-                while thread != 0 && visit(thread)? {
-                    visited += 1;
-                    if visited >= MAX_THREADS {
-                        THREADS.cut(1);
-                        break;
-                    }
-                    thread = memory.field(thread, next)?;
-                }
-            }
-            ThreadList::Array { list, length, threads } => {
-                let list = memory.u64(bias.wrapping_add(list))?;
-                let count = THREADS.within(memory.field(list, length)?);
-                let threads = memory.field(list, threads)?;
-                for index in 0..count {
-                    if !visit(memory.u64(threads.wrapping_add(index * 8))?)? {
-                        break;
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 }

@@ -170,31 +170,39 @@ impl Paths {
         self.renew_table();
     }
 
-    /// Builds the table anew if most of it can only be left from windows long past. Earlier indices
-    /// are then invalid.
+    /// Builds the branches, or all of the table, anew if most of it can only be left from windows long past. Earlier
+    /// indices are then invalid.
     fn renew_table(&mut self) {
         let has_grown = |now: usize, limit: usize, needed: usize| now > limit.max(needed.saturating_mul(2));
         let (table, limits) = (&self.table, self.limits);
-        if !has_grown(table.branch_count(), limits.branches, self.in_use)
-            && !has_grown(table.frame_count(), limits.frames, self.needed_frames)
-            && !has_grown(table.text_bytes(), limits.text_bytes, self.needed_text)
-        {
+        let are_frames_many = has_grown(table.frame_count(), limits.frames, self.needed_frames)
+            || has_grown(table.text_bytes(), limits.text_bytes, self.needed_text);
+        if !are_frames_many && !has_grown(table.branch_count(), limits.branches, self.in_use) {
             return;
         }
-        let old = std::mem::take(&mut self.table);
-        self.table = StackTable::succeeding(&old);
         self.known.clear();
-        for branch in self.kept.values_mut() {
-            let frames: Vec<FrameId> =
-                old.branch(*branch).iter().map(|frame| self.table.frame_id(old.frame(*frame).clone())).collect();
-            *branch = self.table.branch_index(&frames, old.facts(*branch).quality);
+        let path = |branch: &BranchIndex| (table.branch(*branch).to_vec(), table.facts(*branch).quality);
+        let mut kept: Vec<(Vec<FrameId>, PathQuality)> = self.kept.values().map(path).collect();
+        if are_frames_many {
+            self.renew_frames(&mut kept);
+        } else {
+            self.table.forget_branches();
         }
         self.has_moved = !self.kept.is_empty();
-        for frames in self.names.values_mut() {
-            for frame in frames.as_mut_slice() {
-                *frame = self.table.frame_id(old.frame(*frame).clone());
-            }
+        for (branch, (frames, quality)) in self.kept.values_mut().zip(kept) {
+            *branch = self.table.branch_index(&frames, quality);
         }
+    }
+
+    /// Takes over only the frames that names stand for, and those of these paths.
+    fn renew_frames(&mut self, paths: &mut [(Vec<FrameId>, PathQuality)]) {
+        let old = std::mem::take(&mut self.table);
+        self.table = StackTable::succeeding(&old);
+        let mut renew = |frames: &mut [FrameId]| {
+            frames.iter_mut().for_each(|frame| *frame = self.table.frame_id(old.frame(*frame).clone()));
+        };
+        paths.iter_mut().for_each(|(frames, _)| renew(frames));
+        self.names.values_mut().for_each(|frames| renew(frames.as_mut_slice()));
         self.needed_frames = self.table.frame_count();
         self.needed_text = self.table.text_bytes();
     }

@@ -70,12 +70,13 @@ fn a_new_table_gives_the_same_paths() {
         paths.path(PROCESS, &sample(id), false);
     }
     let before = paths.path(PROCESS, &sample(777), false);
-    let text = paths.table.folded(before);
+    let (text, frames) = (paths.table.folded(before), paths.table.branch(before).to_vec());
     paths.start_window();
     assert_eq!(paths.table.branch_count(), 0);
     let after = paths.path(PROCESS, &sample(777), false);
-    assert_eq!(paths.table.folded(after), text);
-    assert_eq!(text, "f0-0;f12-0;f57-0");
+    assert_eq!((paths.table.folded(after), paths.table.branch(after)), (text, &*frames));
+    assert_eq!(paths.table.folded(after), "f0-0;f12-0;f57-0");
+    assert_eq!((paths.table.generation(), paths.table.frames_generation()), (1, 0), "frames are as they were");
 }
 
 #[test]
@@ -91,8 +92,13 @@ fn paths_that_are_kept_are_in_every_new_table() {
         for id in 1..=2000 {
             paths.path(PROCESS, &sample(id), false);
         }
+        // Names of another process: now the frames are too many as well.
+        for epoch in 0..10 * round {
+            (0..60).for_each(|digit| paths.learn((Pid(2), 0), &names(digit, epoch)));
+        }
         paths.start_window();
         assert!(paths.table.branch_count() < 10, "round {round}");
+        assert_eq!(paths.table.frames_generation(), round);
     }
     let moved = paths.take_moved().unwrap();
     assert_eq!(kept.map(|path| paths.table.folded(moved[&path])), texts);

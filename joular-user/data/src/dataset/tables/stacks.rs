@@ -2,8 +2,9 @@
 
 use super::{Column, ColumnOf, Table, UnixMicros, joined, kind, shared::RUN_ID};
 use crate::{
+    dataset::column::KnownFrame,
     model::{
-        frame::{Frame, Marker},
+        frame::Marker,
         quality::{PathQuality, Unwinder},
     },
     stacks::PathFacts,
@@ -48,13 +49,14 @@ pub struct StackRecord<'a> {
     pub stack_id: i64,
     pub facts: PathFacts,
     /// Root → leaf.
-    pub frames: Vec<&'a Frame>,
+    pub frames: Vec<KnownFrame<'a>>,
 }
 
 impl StackRecord<'_> {
     /// `a;b;c`, as [`crate::stacks::StackTable::folded`] has it.
     fn folded(&self) -> String {
-        let methods: Vec<String> = self.frames.iter().map(|frame| frame.method().raw().replace(';', ":")).collect();
+        let methods: Vec<String> =
+            self.frames.iter().map(|(_, frame)| frame.method().raw().replace(';', ":")).collect();
         methods.join(";")
     }
 }

@@ -27,7 +27,7 @@ use crate::{
         units::{Pid, UnixMicros},
     },
     output::{OutputError, Result},
-    stacks::{BranchIndex, StackTable},
+    stacks::{BranchIndex, FrameId, StackTable},
 };
 
 /// Memory for what became known about processes since the last window. Only a recording made by
@@ -320,7 +320,8 @@ impl Rows {
         for index in fresh {
             let (branch_id, stack_id) = (stacks.branch_id(index), stacks.stack_id(index));
             if self.known.insert(stack_id) {
-                let frames = stacks.branch(index).iter().map(|id| stacks.frame(*id)).collect();
+                let known = |id: &FrameId| ((stacks.frames_generation(), *id), stacks.frame(*id));
+                let frames = stacks.branch(index).iter().map(known).collect();
                 let (run_id, first_seen, facts) = (key.run_id, key.start, stacks.facts(index));
                 let record = StackRecord { run_id, first_seen, branch_id, stack_id, facts, frames };
                 self.tables.stacks.push(&record)?;
