@@ -18,6 +18,9 @@ use crate::{clock::wait_for, process::Running, python};
 const STARTED: Duration = Duration::from_secs(30);
 /// Containers of Kubernetes are in this namespace of containerd's.
 const NAMESPACE: &str = "k8s.io";
+const PAUSE: &str = "localhost/pause:1";
+/// The namespace is that of the node, as CRI's numbers say it.
+pub const NODE: u32 = 2;
 
 /// A containerd that shares nothing with that of the system; it ends when it is dropped.
 pub struct Containerd {
@@ -49,14 +52,16 @@ impl PodConfig {
     }
 }
 
-/// A pod of one container, which is called main.
+/// A pod of one container.
 #[derive(Clone, Debug)]
 pub struct Pod {
     pub uid: String,
+    sandbox: String,
     /// 64 hexadecimal digits.
     pub container: String,
     /// Of the container's first process, as the host sees it.
     pub pid: u32,
+    log: PathBuf,
 }
 
 impl Containerd {
@@ -81,55 +86,96 @@ impl Containerd {
         Ok(started)
     }
 
-    /// With the image of a JVM, called so, which `podman` has packed.
-    pub fn with_image(podman: &Podman, image: &Image, name: &str) -> Result<Self> {
-        const PAUSE: &str = "localhost/pause:1";
-        let (containerd, archives) = (Self::start(PAUSE)?, tempfile::tempdir()?);
-        for (image, name) in [(image, name), (&Image::pause()?, PAUSE)] {
-            let archive = archives.path().join("image.tar");
-            podman.import(image, name)?;
-            podman.save(name, &archive)?;
-            containerd.import(&archive)?;
-            fs::remove_file(&archive)?;
-        }
+    /// With no image but that of each pod's first container, which `podman` packs.
+    pub fn new(podman: &Podman) -> Result<Self> {
+        let containerd = Self::start(PAUSE)?;
+        containerd.add(podman, &Image::pause()?, PAUSE)?;
         Ok(containerd)
     }
 
+    /// With the image of a JVM, called so, which `podman` packs.
+    pub fn with_image(podman: &Podman, image: &Image, name: &str) -> Result<Self> {
+        let containerd = Self::new(podman)?;
+        containerd.add(podman, image, name)?;
+        Ok(containerd)
+    }
+
+    fn add(&self, podman: &Podman, image: &Image, name: &str) -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let archive = folder.path().join("image.tar");
+        podman.import(image, name)?;
+        podman.save(name, &archive)?;
+        self.import(&archive)
+    }
+
     /// Takes images from an archive.
-    fn import(&self, archive: &Path) -> Result<()> {
+    pub fn import(&self, archive: &Path) -> Result<()> {
         run(self.ctr().args(["images", "import"]).arg(archive)).map(drop)
     }
 
+    /// Gives an image another name, by which pods may have it.
+    pub fn tag(&self, image: &str, name: &str) -> Result<()> {
+        run(self.ctr().args(["images", "tag", image, name]))?;
+        // What Kubernetes may use is told of it a little later.
+        wait_for("an image's name", STARTED, || Ok((run(self.cri("has")?.arg(name))? == "true").then_some(())))
+    }
+
+    /// Runs a command in a pod's only container, which is called main.
     pub fn run(&mut self, config: &PodConfig, image: &str, command: &[String]) -> Result<Pod> {
         let PodConfig { uid, namespace, name, labels } = config;
-        let logs = self.logs(uid);
-        let pod = json!({"uid": uid, "namespace": namespace, "name": name, "labels": labels, "logs": logs}).to_string();
-        let text = run(self.cri("run")?.args([&pod, image]).args(command))?;
+        let namespaces = json!({"network": NODE});
+        let sandbox = json!({
+            "metadata": {"name": name, "uid": uid, "namespace": namespace},
+            "log_directory": self.home.path().join("logs").join(uid),
+            "labels": labels,
+            "linux": {
+                "cgroup_parent": format!("/kubepods/burstable/pod{uid}"),
+                "security_context": {"namespace_options": namespaces},
+            },
+        });
+        let container = json!({
+            "metadata": {"name": "main"},
+            "image": {"image": image},
+            "command": command,
+            "log_path": "main.log",
+            "linux": {"security_context": {"namespace_options": namespaces}},
+        });
+        self.run_pod(&sandbox, &container)
+    }
+
+    /// Runs a pod of which all is said: a PodSandboxConfig and a ContainerConfig as `cri.py` takes them.
+    pub fn run_pod(&mut self, sandbox: &Value, container: &Value) -> Result<Pod> {
+        let said = |value: &Value, key: &str| {
+            value[key].as_str().map(str::to_owned).with_context(|| format!("no {key} in {value}"))
+        };
+        let log = PathBuf::from(said(sandbox, "log_directory")?).join(said(container, "log_path")?);
+        let uid = said(&sandbox["metadata"], "uid")?;
+        let text = run(self.cri("run")?.args([sandbox.to_string(), container.to_string()]))?;
         let started: Value = serde_json::from_str(&text).with_context(|| format!("cri.py: {text}"))?;
-        let name = |key: &str| started[key].as_str().map(str::to_owned).with_context(|| format!("no {key} in {text}"));
-        self.pods.push(name("sandbox")?);
+        let sandbox = said(&started, "sandbox")?;
+        self.pods.push(sandbox.clone());
         let pid = started["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
-        Ok(Pod {
-            uid: config.uid.clone(),
-            container: name("container")?,
-            pid: pid.with_context(|| format!("no pid in {text}"))?,
-        })
+        let pid = pid.with_context(|| format!("no pid in {text}"))?;
+        Ok(Pod { uid, sandbox, container: said(&started, "container")?, pid, log })
+    }
+
+    /// Ends a pod's container as a kubelet does: it is asked to, and killed after so long. Its exit code.
+    pub fn stop(&self, pod: &Pod, grace: Duration) -> Result<i64> {
+        let text = run(self.cri("stop")?.args([&pod.container, &grace.as_secs().to_string()]))?;
+        let ended: Value = serde_json::from_str(&text).with_context(|| format!("cri.py: {text}"))?;
+        ended["exit_code"].as_i64().with_context(|| format!("no exit code in {text}"))
+    }
+
+    /// Removes a pod.
+    pub fn remove(&mut self, pod: &Pod) -> Result<()> {
+        run(self.cri("remove")?.arg(&pod.sandbox))?;
+        self.pods.retain(|sandbox| *sandbox != pod.sandbox);
+        Ok(())
     }
 
     /// Waits until a pod's container has printed `ready`.
     pub fn wait_ready(&self, pod: &Pod) -> Result<()> {
-        let log = self.logs(&pod.uid).join("main.log");
-        super::wait_ready(pod.pid, || {
-            let log = fs::read_to_string(&log).with_context(|| format!("reading {}", log.display()))?;
-            // Each line has a time, a stream, and whether it is whole, before what was printed.
-            let printed = log.lines().filter_map(|line| line.splitn(4, ' ').nth(3));
-            Ok(printed.collect::<Vec<_>>().join("\n"))
-        })
-    }
-
-    /// Where the logs of a pod's containers are.
-    fn logs(&self, pod_uid: &str) -> PathBuf {
-        self.home.path().join("logs").join(pod_uid)
+        super::wait_ready(pod.pid, || pod.printed())
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -147,6 +193,16 @@ impl Containerd {
         let mut command = python::ENGINES.script("cri.py")?;
         command.arg(action).arg(self.socket());
         Ok(command)
+    }
+}
+
+impl Pod {
+    /// What its container has printed by now.
+    pub fn printed(&self) -> Result<String> {
+        let log = fs::read_to_string(&self.log).with_context(|| format!("reading {}", self.log.display()))?;
+        // Each line has a time, a stream, and whether it is whole, before what was printed.
+        let printed = log.lines().filter_map(|line| line.splitn(4, ' ').nth(3));
+        Ok(printed.collect::<Vec<_>>().join("\n"))
     }
 }
 
