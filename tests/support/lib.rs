@@ -29,6 +29,7 @@ pub mod java;
 pub mod jdk;
 pub mod kernels;
 pub mod known;
+pub mod kubelet;
 pub mod mount;
 pub mod native;
 pub mod network;

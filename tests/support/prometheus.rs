@@ -43,8 +43,13 @@ pub fn free_port() -> Result<u16> {
 
 /// What a recording that serves metrics at this port answers; `None` while nobody listens. `headers` end a line each.
 pub fn answer(port: u16, path: &str, headers: &str) -> Result<Option<String>> {
+    answer_within(START, port, path, headers)
+}
+
+/// The same, and no part of an answer may take longer than `limit`.
+pub fn answer_within(limit: Duration, port: u16, path: &str, headers: &str) -> Result<Option<String>> {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return Ok(None) };
-    stream.set_read_timeout(Some(START))?;
+    stream.set_read_timeout(Some(limit))?;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
