@@ -1,12 +1,7 @@
 //! Tests the container image: it records the host's JVMs with no more than the capabilities and system calls that
 //! the manifests give it, on a root directory that is read-only.
 
-use std::{
-    fs::{self, Permissions},
-    os::unix::fs::{PermissionsExt as _, symlink},
-    path::Path,
-    time::Duration,
-};
+use std::{fs, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
@@ -14,7 +9,9 @@ use joular_tests::{
     containers::{self, podman::Podman},
     dataset::{DataSet, share},
     java::Workload,
-    kernels, notes,
+    kernels,
+    kubelet::lay_files,
+    notes,
     packages::Packages,
     paths,
     prometheus::{answer, free_port},
@@ -46,16 +43,6 @@ fn strict_seccomp(folder: &Path) -> Result<String> {
     Ok(format!("--security-opt=seccomp={}", file.display()))
 }
 
-/// A secret as the kubelet lays it: a link to a link, and nobody but its group may read the file.
-fn secret(folder: &Path, name: &str, content: &str) -> Result<()> {
-    let version = folder.join("..2026_11_29_08_00_00.1");
-    fs::create_dir_all(&version)?;
-    fs::write(version.join(name), content)?;
-    fs::set_permissions(version.join(name), Permissions::from_mode(0o440))?;
-    symlink("..2026_11_29_08_00_00.1", folder.join("..data"))?;
-    Ok(symlink(Path::new("..data").join(name), folder.join(name))?)
-}
-
 /// Paths of the probes that the DaemonSet has.
 fn probes() -> Result<Vec<String>> {
     let text = fs::read_to_string(paths::root().join("packaging/kubernetes/daemon-set.yaml"))?;
@@ -83,7 +70,8 @@ fn the_container_image_records_with_exactly_the_capabilities_and_calls_of_its_ma
          metrics-token = '/etc/joular-bpf/secret/metrics-token'\nalloc = {alloc}\n",
         jvm.pid()
     );
-    secret(&folder.path().join("secret"), "metrics-token", "a-token\n")?;
+    let token = [("metrics-token".to_owned(), "a-token\n".to_owned())].into();
+    lay_files(&folder.path().join("secret"), &token, 0o440, None)?;
     fs::write(folder.path().join("agent.toml"), config)?;
     let data = folder.path().join("data");
     share(data.join("place"))?;
