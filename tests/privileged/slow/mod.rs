@@ -6,6 +6,7 @@ mod allocation_race;
 mod churn;
 mod closed_loop;
 mod container_image;
+mod daemon_set;
 mod day;
 mod debian_package;
 mod fleet;
