@@ -12,8 +12,7 @@ use super::{
     volumes::Volumes,
 };
 
-/// What kubelets hide and protect of /proc and /sys where `procMount` says nothing. Some runtimes hide more by
-/// themselves.
+/// What kubelets hide and protect of /proc and /sys where `procMount` says nothing: the longest list of any release.
 const MASKED: [&str; 12] = [
     "/proc/asound",
     "/proc/acpi",
