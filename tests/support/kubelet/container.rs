@@ -133,7 +133,8 @@ fn resources(resources: &mut Fields) -> Result<(Value, u64)> {
     let limit = resources.object("limits", |limits| bytes(&limits.text("memory")?))?;
     let (cpu, memory) =
         resources.object("requests", |requests| Ok((requests.text("cpu")?, bytes(&requests.text("memory")?)?)))?;
-    let thousandths: u64 = cpu.strip_suffix('m').with_context(|| format!("no thousandths of a CPU: {cpu}"))?.parse()?;
+    let thousandths: u64 =
+        cpu.strip_suffix('m').with_context(|| format!("the CPU time is not in thousandths: {cpu}"))?.parse()?;
     // The more of the node's memory a pod asks for, the later it is killed when there is none.
     let score = (1000 - (1000 * memory / node_bytes()?).min(1000)).clamp(3, 999);
     let told = json!({"cpu_shares": thousandths * 1024 / 1000, "memory_limit_in_bytes": limit, "oom_score_adj": score});
@@ -144,7 +145,7 @@ fn resources(resources: &mut Fields) -> Result<(Value, u64)> {
 fn bytes(quantity: &str) -> Result<u64> {
     let units = [("Ki", 10), ("Mi", 20), ("Gi", 30)];
     let found = units.iter().find_map(|(unit, shift)| Some((quantity.strip_suffix(unit)?, shift)));
-    let (number, shift) = found.with_context(|| format!("no unit of memory: {quantity}"))?;
+    let (number, shift) = found.with_context(|| format!("the amount of memory has no known unit: {quantity}"))?;
     Ok(number.parse::<u64>()? << shift)
 }
 

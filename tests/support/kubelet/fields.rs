@@ -16,7 +16,7 @@ pub struct Fields {
 impl Fields {
     /// Fails unless `read` takes every key.
     pub fn read<T>(at: &str, object: Value, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let Value::Object(left) = object else { bail!("{at} is no object: {object}") };
+        let Value::Object(left) = object else { bail!("{at} is not an object: {object}") };
         let mut fields = Self { at: at.to_owned(), left };
         let result = read(&mut fields)?;
         let names: Vec<&String> = fields.left.keys().collect();
@@ -38,7 +38,7 @@ impl Fields {
 
     pub fn text(&mut self, key: &str) -> Result<String> {
         let value = self.take(key)?;
-        value.as_str().map(str::to_owned).with_context(|| format!("{} is no text: {value}", self.path(key)))
+        value.as_str().map(str::to_owned).with_context(|| format!("{} is not a text: {value}", self.path(key)))
     }
 
     pub fn maybe_text(&mut self, key: &str) -> Result<Option<String>> {
@@ -48,7 +48,7 @@ impl Fields {
     pub fn number_or(&mut self, key: &str, default: u32) -> Result<u32> {
         let Some(value) = self.maybe(key) else { return Ok(default) };
         let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
-        number.with_context(|| format!("{} is no such number: {value}", self.path(key)))
+        number.with_context(|| format!("{} is not such a number: {value}", self.path(key)))
     }
 
     pub fn flag_or(&mut self, key: &str, default: bool) -> Result<bool> {
@@ -59,7 +59,7 @@ impl Fields {
     pub fn texts(&mut self, key: &str) -> Result<Vec<String>> {
         let value = self.take(key)?;
         let texts = value.as_array().and_then(|list| list.iter().map(|one| one.as_str().map(str::to_owned)).collect());
-        texts.with_context(|| format!("{} is no list of texts: {value}", self.path(key)))
+        texts.with_context(|| format!("{} is not a list of texts: {value}", self.path(key)))
     }
 
     /// Names and their values, whatever they are.
@@ -81,7 +81,7 @@ impl Fields {
 
     pub fn objects<T>(&mut self, key: &str, mut read: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         let (value, path) = (self.take(key)?, self.path(key));
-        let Value::Array(list) = value else { bail!("{path} is no list: {value}") };
+        let Value::Array(list) = value else { bail!("{path} is not a list: {value}") };
         let each = |(number, object)| Self::read(&format!("{path}[{number}]"), object, &mut read);
         list.into_iter().enumerate().map(each).collect()
     }
@@ -93,7 +93,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Takes keys that are none of a kubelet's business.
+    /// Takes keys that a kubelet does not read.
     pub fn ignore(&mut self, keys: &[&str]) {
         for key in keys {
             self.left.remove(*key);
@@ -118,8 +118,8 @@ mod tests {
             (json!({"volumes": [], "new": 1}), "pod has keys that the tests' kubelet does not know: [\"new\"]"),
             (json!({"volumes": [{"name": "a"}, {"name": "b", "csi": {}}]}), "pod.volumes[1] has keys"),
             (json!({"volumes": [{}]}), "there is no pod.volumes[0].name"),
-            (json!({"volumes": [{"name": 7}]}), "pod.volumes[0].name is no text: 7"),
-            (json!({"volumes": {}}), "pod.volumes is no list: {}"),
+            (json!({"volumes": [{"name": 7}]}), "pod.volumes[0].name is not a text: 7"),
+            (json!({"volumes": {}}), "pod.volumes is not a list: {}"),
         ] {
             let said = names(object).map_err(|error| error.to_string());
             assert!(said.as_ref().is_err_and(|said| said.starts_with(expected)), "{said:?}, not {expected}");

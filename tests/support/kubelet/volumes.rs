@@ -73,9 +73,9 @@ impl<'n> Volumes<'n> {
 /// A path of the node itself.
 fn of_host(path: &str, kind: &str) -> Result<PathBuf> {
     match kind {
-        "Directory" => ensure!(Path::new(path).is_dir(), "{path} is no directory"),
+        "Directory" => ensure!(Path::new(path).is_dir(), "{path} is not a directory"),
         "DirectoryOrCreate" => fs::create_dir_all(path).with_context(|| format!("creating {path}"))?,
-        _ => bail!("{path} shall be of an unknown kind: {kind}"),
+        _ => bail!("{path} has an unknown type: {kind}"),
     }
     Ok(path.into())
 }
