@@ -122,9 +122,9 @@ impl Shipping {
         Ok(shipping)
     }
 
-    /// Ends as soon as it can, and nobody waits for it: another one goes on at once.
+    /// Ends as soon as it can, and nobody waits for it: another one goes on at once, and says what fails from now on.
     pub fn hand_over(self) {
-        *locked(&self.shared.asked) = Asked::EndBy(Instant::now());
+        *locked(&self.shared.asked) = Asked::Ended;
         self.shared.changed.notify_all();
     }
 
@@ -180,6 +180,11 @@ impl Shared {
         drop(self.changed.wait_timeout_while(locked(&self.asked), time, goes_on));
     }
 
+    /// Whether another one goes on.
+    fn has_ended(&self) -> bool {
+        matches!(*locked(&self.asked), Asked::Ended)
+    }
+
     fn is_ending(&self) -> bool {
         !matches!(*locked(&self.asked), Asked::GoOn)
     }
@@ -188,7 +193,7 @@ impl Shared {
 /// Ships pass by pass. The last one begins once all runs have ended; the one before is broken off for it.
 fn ship(shipper: &mut Shipper, shared: &Shared, progress: &Progress, to: &str) {
     let (mut backoff, mut failing) = (Backoff::default(), Failing::default());
-    loop {
+    while !shared.has_ended() {
         let is_last = shared.is_ending();
         let (passed, result) = if is_last {
             shipper.pass(&mut |wait| shared.wait(wait))
@@ -197,6 +202,9 @@ fn ship(shipper: &mut Shipper, shared: &Shared, progress: &Progress, to: &str) {
         };
         progress.add(&passed, result.is_err());
         report(&passed, to);
+        if shared.has_ended() {
+            return;
+        }
         if failing.is_news(result.as_ref().copied().map_err(ShipError::cause)) {
             match &result {
                 Err(error) => {

@@ -242,41 +242,44 @@ impl Shipper {
         self.ended.retain(|name| runs.contains_key(name));
         self.told.retain(|name| runs.contains_key(name));
         let mut due = Vec::new();
-        for (name, files) in runs {
-            if self.ledger.arrived.has(&name) {
+        for (name, files) in &runs {
+            if self.ledger.arrived.has(name) {
                 continue;
             }
             match run_row::read(&files.row) {
-                Ok(row) if row.end.is_some() || self.ended.contains(&name) => {
+                Ok(row) if row.end.is_some() || self.ended.contains(name) => {
                     self.waiting.insert(name.clone(), Some(row.info.started));
-                    due.push((row.info.started, name, files));
+                    due.push((row.info.started, name));
                 }
                 // Under way.
                 Ok(_) => {}
                 // It was removed since the files were listed.
-                Err(error) if error.is_gone() => passed.missed_runs += u64::from(waited.contains_key(&name)),
-                Err(error) => self.tell(&name, &error, passed),
+                Err(error) if error.is_gone() => passed.missed_runs += u64::from(waited.contains_key(name)),
+                Err(error) => self.tell(name, &error, passed),
             }
         }
-        due.sort_by_key(|(started, ..)| *started);
+        due.sort();
         if due.is_empty() {
             return Ok(());
         }
+        // A run that has ended by now may have got its last files since they were listed.
+        let mut whole = found(&self.from)?;
         let (to, mut pace) = (self.to.open()?, Pace::new(self.options.most_bytes_per_s));
-        for (_, name, files) in due {
+        for (_, name) in due {
+            let Some(files) = whole.remove(name) else { continue };
             match self.ship_run(&files, to.as_ref(), &mut pace, wait, passed) {
                 Ok(true) => {
-                    self.waiting.remove(&name);
+                    self.waiting.remove(name);
                     passed.runs += 1;
                     // Without a note it is looked at again after a restart, which costs time only.
-                    if let Err(error) = self.ledger.add(&self.from, name)
+                    if let Err(error) = self.ledger.add(&self.from, name.clone())
                         && !std::mem::replace(&mut self.told_of_ledger, true)
                     {
                         passed.problems.push(format!("noting what has arrived: {error}"));
                     }
                 }
                 Ok(false) => break,
-                Err(ShipError::DataSet(error)) => self.tell(&name, &error, passed),
+                Err(ShipError::DataSet(error)) => self.tell(name, &error, passed),
                 Err(error) => return Err(error),
             }
         }
