@@ -35,6 +35,8 @@ mod fixture_collections;
 #[cfg(test)]
 pub(crate) mod fixture_io;
 #[cfg(test)]
+pub(crate) mod fixture_store;
+#[cfg(test)]
 pub(crate) mod tampering;
 #[cfg(test)]
 mod tests;

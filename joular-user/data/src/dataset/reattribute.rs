@@ -17,7 +17,7 @@ use crate::{
             files::{self, FlushFiles, RunFiles},
             footer::Footer,
             method_spans,
-            run_row::{self, RunRow},
+            run_row::RunRow,
             stacks::ReadStacks,
             windows,
         },
@@ -133,8 +133,7 @@ impl Rewriting<'_> {
         policy_of: impl Fn(&RunInfo) -> Result<Option<Policy>, E>,
     ) -> Result<Rewritten, E> {
         let mut rewritten = Rewritten::default();
-        for files in files::find(from)? {
-            let mut row = run_row::read(&files.row)?;
+        for (mut row, files) in files::find_with_rows(from)? {
             let Some(mut policy) = policy_of(&row.info)? else { continue };
             if let Some(factors) = self.factors {
                 // A model of CPU time says itself what threads draw.

@@ -30,7 +30,7 @@ use crate::{
         read::{
             files::{self, RunFiles},
             footer::Footer,
-            run_row,
+            run_row::RunRow,
             stacks::ReadStacks,
             windows,
         },
@@ -82,8 +82,8 @@ pub fn run(
 /// As [`run`].
 pub fn of_store(from: &Arc<dyn Store>, to: &dyn Store, length_ns: u64, redaction: &Redaction) -> Result<RolledUp> {
     let mut rolled_up = RolledUp::default();
-    for files in files::find(from)? {
-        let done = of_run(&files, to, length_ns, redaction)?;
+    for (row, files) in files::find_with_rows(from)? {
+        let done = of_run(row, &files, to, length_ns, redaction)?;
         rolled_up.runs += done.runs;
         rolled_up.windows_before += done.windows_before;
         rolled_up.windows_after += done.windows_after;
@@ -109,8 +109,13 @@ impl RolledUp {
 ///
 /// # Errors
 /// As [`run`].
-pub(crate) fn of_run(files: &RunFiles, to: &dyn Store, length_ns: u64, redaction: &Redaction) -> Result<RolledUp> {
-    let row = run_row::read(&files.row)?;
+pub(crate) fn of_run(
+    row: RunRow,
+    files: &RunFiles,
+    to: &dyn Store,
+    length_ns: u64,
+    redaction: &Redaction,
+) -> Result<RolledUp> {
     let refused = |problem: String| DataSetError::RollUp { path: files.row.path(), problem };
     let from_ns = row.info.interval_ns;
     if row.rolled_up_from_ns.is_some() {

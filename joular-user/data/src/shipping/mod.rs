@@ -36,7 +36,7 @@ use crate::{
         read::{
             files::{self, RunFiles},
             footer::Footer,
-            run_row,
+            run_row::{self, RunRow},
         },
         redacting,
         store::{ClaimKind, Published, Scratch, SharedPlace, Store, StoredFile},
@@ -172,7 +172,7 @@ impl Shipper {
     /// # Errors
     /// If the data set cannot be read.
     pub fn before_recording(from: Arc<dyn Store>, to: SharedPlace, options: Options) -> Result<Self, DataSetError> {
-        let ended = found(&from)?.into_keys().collect();
+        let ended = files::rows(&from)?.into_keys().collect();
         let free = from.room().map_or(u64::MAX, |room| room.free_bytes);
         // Without room it is made when there is some.
         let scratch = Scratch::reserving(&options.scratch, RESERVED.min(free / RESERVED_PART)).ok().map(Arc::new);
@@ -235,39 +235,39 @@ impl Shipper {
     }
 
     fn ship(&mut self, passed: &mut Passed, wait: &mut dyn FnMut(Duration) -> bool) -> Result<(), ShipError> {
-        let runs = found(&self.from)?;
+        let runs = files::rows(&self.from)?;
         let waited = mem::take(&mut self.waiting);
         passed.missed_runs = waited.keys().filter(|name| !runs.contains_key(*name)).count() as u64;
         self.ledger.retain(|name| runs.contains_key(name));
         self.ended.retain(|name| runs.contains_key(name));
         self.told.retain(|name| runs.contains_key(name));
         let mut due = Vec::new();
-        for (name, files) in &runs {
+        for (name, file) in &runs {
             if self.ledger.arrived.has(name) {
                 continue;
             }
-            match run_row::read(&files.row) {
+            match run_row::read(file) {
                 Ok(row) if row.end.is_some() || self.ended.contains(name) => {
                     self.waiting.insert(name.clone(), Some(row.info.started));
-                    due.push((row.info.started, name));
+                    due.push((name, row));
                 }
                 // Under way.
                 Ok(_) => {}
-                // It was removed since the files were listed.
+                // It was removed since the rows were listed.
                 Err(error) if error.is_gone() => passed.missed_runs += u64::from(waited.contains_key(name)),
                 Err(error) => self.tell(name, &error, passed),
             }
         }
-        due.sort();
         if due.is_empty() {
             return Ok(());
         }
-        // A run that has ended by now may have got its last files since they were listed.
+        due.sort_by_key(|(_, row)| row.info.started);
+        // Not before: a run that has ended has all its files now.
         let mut whole = found(&self.from)?;
         let (to, mut pace) = (self.to.open()?, Pace::new(self.options.most_bytes_per_s));
-        for (_, name) in due {
+        for (name, row) in due {
             let Some(files) = whole.remove(name) else { continue };
-            match self.ship_run(&files, to.as_ref(), &mut pace, wait, passed) {
+            match self.ship_run(row, &files, to.as_ref(), &mut pace, wait, passed) {
                 Ok(true) => {
                     self.waiting.remove(name);
                     passed.runs += 1;
@@ -297,6 +297,7 @@ impl Shipper {
     /// Returns whether it was brought to its end.
     fn ship_run(
         &mut self,
+        row: RunRow,
         files: &RunFiles,
         to: &dyn Store,
         pace: &mut Pace,
@@ -306,7 +307,7 @@ impl Shipper {
         let listed = match self.options.window_ns {
             Some(window_ns) => {
                 let scratch: Arc<dyn Store> = self.scratch(&recorded(files))?;
-                rollup::of_run(files, scratch.as_ref(), window_ns, &self.options.redaction)?;
+                rollup::of_run(row, files, scratch.as_ref(), window_ns, &self.options.redaction)?;
                 rolled_up(&scratch)?
             }
             None => {

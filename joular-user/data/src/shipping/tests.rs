@@ -1,10 +1,7 @@
 use std::{
     fs,
-    path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+    path::Path,
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -14,9 +11,10 @@ use super::{Options, Passed, ShipError, Shipper};
 use crate::{
     attribution::Engine,
     dataset::{
-        DataSetError, OutputDirectory, ParquetOutput, audit,
+        OutputDirectory, ParquetOutput, audit,
         fixture::{self, FLUSH_NS, SECOND},
-        store::{Claim, ClaimKind, LocalDirectory, Object, Published, SHARE_MARK, SharedPlace, Store},
+        fixture_store::FailingStore,
+        store::{LocalDirectory, SHARE_MARK, SharedPlace, Store},
     },
     events::Event,
     model::policy::Policy,
@@ -128,85 +126,15 @@ fn another_store_or_another_length_of_windows_gets_everything() {
     }
 }
 
-/// A store that takes so many files and then none.
-#[derive(Debug)]
-struct Failing {
-    directory: LocalDirectory,
-    left: AtomicU64,
-    /// Listed, and gone when it is opened.
-    gone: Option<PathBuf>,
-    /// Until a file is opened, those of this name are not there yet.
-    late: Mutex<Option<String>>,
-}
-
-impl Failing {
-    fn new(directory: &Path) -> Self {
-        Self {
-            directory: LocalDirectory::new(directory, None),
-            left: AtomicU64::new(0),
-            gone: None,
-            late: Mutex::default(),
-        }
-    }
-}
-
-impl Store for Failing {
-    fn path(&self) -> &Path {
-        self.directory.path()
-    }
-
-    fn list(&self, table: &str, most: usize) -> Result<Vec<PathBuf>, DataSetError> {
-        let mut listed = self.directory.list(table, most)?;
-        if let Some(late) = &*self.late.lock().unwrap() {
-            listed.retain(|file| table == "runs" || !file.to_string_lossy().ends_with(late));
-        }
-        listed.extend(self.gone.clone().filter(|file| file.starts_with(table)));
-        Ok(listed)
-    }
-
-    fn open(&self, file: &Path) -> Result<Object, DataSetError> {
-        *self.late.lock().unwrap() = None;
-        self.directory.open(file)
-    }
-
-    fn publish(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<(), OutputError> {
-        self.publish_new(folder, name, bytes).map(drop)
-    }
-
-    fn publish_new(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<Published, OutputError> {
-        if self.left.load(Ordering::Relaxed) == 0 {
-            let source = std::io::Error::other("the bucket is away");
-            return Err(OutputError::Io { action: "writing", path: folder.join(name), source });
-        }
-        let published = self.directory.publish_new(folder, name, bytes)?;
-        if published == Published::Created {
-            self.left.fetch_sub(1, Ordering::Relaxed);
-        }
-        Ok(published)
-    }
-
-    fn remove(&self, file: &Path) -> Result<(), OutputError> {
-        self.directory.remove(file)
-    }
-
-    fn find(&self, folder: &Path, name: &str) -> Result<Option<PathBuf>, OutputError> {
-        self.directory.find(folder, name)
-    }
-
-    fn claim(&self, kind: ClaimKind) -> Result<Claim, OutputError> {
-        self.directory.claim(kind)
-    }
-}
-
 #[test]
 fn a_store_that_fails_after_any_file_has_everything_once_in_the_end() {
     let from = recorded(&["a-1", "a-2"]);
     let expected = rolled_up(from.path());
     let to = tempfile::tempdir().unwrap();
-    let target = Arc::new(Failing::new(to.path()));
+    let target = Arc::new(FailingStore::taking(0, to.path()));
     for count in 0..expected.len() {
         // A new shipper each time: also the program was killed.
-        let (_, result) = shipper(from.path(), Arc::<Failing>::clone(&target), MINUTE).pass(&mut |_| false);
+        let (_, result) = shipper(from.path(), Arc::<FailingStore>::clone(&target), MINUTE).pass(&mut |_| false);
         assert!(matches!(result, Err(ShipError::Target(_))), "{result:?}");
         let there = files(to.path());
         assert_eq!(there.len(), count);
@@ -263,8 +191,7 @@ fn a_run_that_cannot_be_read_holds_up_no_other_and_is_told_once() {
 fn a_run_that_goes_away_between_the_listing_and_the_reading_is_no_problem() {
     let (from, to) = (recorded(&["a-1"]), tempfile::tempdir().unwrap());
     let row = files(from.path()).into_iter().find(|(name, _)| name.starts_with("runs")).unwrap().0;
-    let gone = Some(row.replace("a-1", "a-0").into());
-    let store = Arc::new(Failing { gone, left: AtomicU64::new(u64::MAX), ..Failing::new(from.path()) });
+    let store = Arc::new(FailingStore::with_gone(&row.replace("a-1", "a-0"), from.path()));
     let mut shipper = Shipper::of_recorded(store, SharedPlace::Store(local(to.path())), options(MINUTE)).unwrap();
     let passed = pass(&mut shipper);
     assert_eq!(
@@ -277,9 +204,7 @@ fn a_run_that_goes_away_between_the_listing_and_the_reading_is_no_problem() {
 #[test]
 fn a_run_that_ends_between_the_listing_and_the_reading_is_shipped_whole() {
     let (from, to) = (recorded(&["a-1"]), tempfile::tempdir().unwrap());
-    let numbers = files(from.path()).into_iter().map(|(name, _)| name.rsplit('-').next().unwrap().to_owned());
-    let late = Mutex::new(numbers.max());
-    let store = Arc::new(Failing { late, left: AtomicU64::new(u64::MAX), ..Failing::new(from.path()) });
+    let store = Arc::new(FailingStore::with_late_files(from.path()));
     let mut shipper = Shipper::of_recorded(store, SharedPlace::Store(local(to.path())), options(MINUTE)).unwrap();
     assert_eq!(pass(&mut shipper).runs, 1);
     assert_eq!(files(to.path()), rolled_up(from.path()));

@@ -23,7 +23,7 @@ use crate::{
     attribution::{Attributor, window_report::WindowReport},
     dataset::read::{
         files::{self, RunFiles},
-        run_row::{self, RunTotals},
+        run_row::{RunRow, RunTotals},
         stacks::ReadStacks,
         windows::{self, ReadWindow},
     },
@@ -103,15 +103,14 @@ pub fn run(data: &Path) -> Result<Vec<RunAudit>> {
 /// # Errors
 /// As [`run`].
 pub fn of_store(store: &Arc<dyn Store>) -> Result<Vec<RunAudit>> {
-    files::find(store)?.iter().map(audit_run).collect()
+    files::find_with_rows(store)?.iter().map(audit_run).collect()
 }
 
-fn audit_run(files: &RunFiles) -> Result<RunAudit> {
-    let row = run_row::read(&files.row)?;
+fn audit_run((row, files): &(RunRow, RunFiles)) -> Result<RunAudit> {
     let label = row.info.domains.iter().map(|domain| domain.label).max().map(crate::model::domain::Label::name);
     let mut audit = RunAudit { run_id: row.info.run_id.clone(), label, has_ended: true, ..RunAudit::default() };
     if row.rolled_up_from_ns.is_some() {
-        return rollup::audit_run(audit, files, &row);
+        return rollup::audit_run(audit, files, row);
     }
     let mut attributor = Attributor::new(&row.info);
     let mut stacks = ReadStacks::default();

@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use super::run_row::{self, RunRow};
 use crate::dataset::{
     column::Table,
     error::{DataSetError, Result},
-    layout::FilePlace,
+    layout::{FilePlace, RunName},
     store::{Store, StoredFile},
     tables::{Runs, TABLES},
 };
@@ -70,6 +71,25 @@ pub(crate) fn find(store: &Arc<dyn Store>) -> Result<Vec<RunFiles>> {
         Some((host, run)) => Err(DataSetError::NoRunRow { path: store.path().into(), run: format!("{host}/{run}") }),
         None => Ok(runs),
     }
+}
+
+/// All runs with their rows. The rows are read before the files are listed, so a run that has ended by its row has
+/// all its files here, also while a recording goes on. A run that begins or is removed meanwhile is left out.
+pub(crate) fn find_with_rows(store: &Arc<dyn Store>) -> Result<Vec<(RunRow, RunFiles)>> {
+    let mut read = BTreeMap::new();
+    for (name, file) in rows(store)? {
+        match run_row::read(&file) {
+            Ok(row) => drop(read.insert(name, row)),
+            Err(error) if error.is_gone() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(find(store)?.into_iter().filter_map(|files| Some((read.remove(&files.place.run())?, files))).collect())
+}
+
+/// The files with the rows of all runs, by host and name.
+pub(crate) fn rows(store: &Arc<dyn Store>) -> Result<BTreeMap<RunName, StoredFile>> {
+    Ok(table_files(store, Runs::NAME)?.into_iter().map(|(place, file)| (place.run(), file)).collect())
 }
 
 fn table_files(store: &Arc<dyn Store>, table: &str) -> Result<Vec<(FilePlace, StoredFile)>> {

@@ -13,11 +13,14 @@ use crate::{
     dataset::{
         DataSetError, ParquetOutput, audit,
         fixture::*,
+        fixture_store::FailingStore,
         store::{Claim, ClaimKind, LocalDirectory, Object, Published, Store, StoredFile},
     },
     model::policy::Policy,
     output::OutputError,
+    redact::Redaction,
     report::profile::{DataSet, Filter},
+    rollup,
 };
 
 /// Files in memory, and whether a writer has a claim on them.
@@ -29,6 +32,13 @@ struct Memory {
 
 #[derive(Clone, Debug, Default)]
 struct MemoryStore(Arc<Memory>);
+
+impl MemoryStore {
+    fn content(&self) -> Vec<(String, Vec<u8>)> {
+        let files = self.0.files.lock().unwrap();
+        files.iter().map(|(path, bytes)| (path.display().to_string(), bytes.to_vec())).collect()
+    }
+}
 
 impl Store for MemoryStore {
     fn path(&self) -> &Path {
@@ -75,6 +85,10 @@ impl Store for MemoryStore {
     }
 }
 
+fn local(root: &Path) -> Arc<dyn Store> {
+    Arc::new(LocalDirectory::new(root, None))
+}
+
 #[test]
 fn another_store_holds_the_same_files_as_a_directory() {
     let root = tempfile::tempdir().unwrap();
@@ -83,15 +97,7 @@ fn another_store_holds_the_same_files_as_a_directory() {
     let claim = memory.claim(ClaimKind::Write).unwrap();
     assert!(memory.claim(ClaimKind::Write).is_err(), "one run writes at a time");
     play(ParquetOutput::into_store(Box::new(memory.clone()), claim, FLUSH_NS), Policy::default(), RUN_ID);
-    let in_memory: Vec<(String, Vec<u8>)> = memory
-        .0
-        .files
-        .lock()
-        .unwrap()
-        .iter()
-        .map(|(path, bytes)| (path.display().to_string(), bytes.to_vec()))
-        .collect();
-    assert_eq!(in_memory, files(root.path()));
+    assert_eq!(memory.content(), files(root.path()));
     memory.claim(ClaimKind::Write).unwrap();
 
     let store: Arc<dyn Store> = Arc::new(memory);
@@ -107,11 +113,25 @@ fn another_store_holds_the_same_files_as_a_directory() {
 }
 
 #[test]
+fn what_reads_a_run_that_ends_just_then_has_all_its_files() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), Policy::default());
+    let late = || -> Arc<dyn Store> { Arc::new(FailingStore::with_late_files(root.path())) };
+    let audits = audit::of_store(&late()).unwrap();
+    assert!(audits[0].has_ended && audit::is_well(&audits), "{:?}", audits[0].told);
+    let rolled_up = |store| {
+        let to = MemoryStore::default();
+        rollup::of_store(store, &to, 60 * SECOND, &Redaction::default()).unwrap();
+        to.content()
+    };
+    assert_eq!(rolled_up(&late()), rolled_up(&local(root.path())));
+}
+
+#[test]
 fn a_file_that_is_there_is_not_written_anew() {
     let root = tempfile::tempdir().unwrap();
-    let directory: Arc<dyn Store> = Arc::new(LocalDirectory::new(root.path(), None));
     let memory: Arc<dyn Store> = Arc::new(MemoryStore::default());
-    for store in [directory, memory] {
+    for store in [local(root.path()), memory] {
         let publish =
             |bytes: &[u8]| store.publish_new(Path::new("threads/date=d/host=h"), "r-0.parquet", bytes).unwrap();
         assert_eq!(publish(b"first"), Published::Created);

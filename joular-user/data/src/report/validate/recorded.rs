@@ -16,7 +16,6 @@ use crate::{
             decode_ahead,
             files::{self, RunFiles},
             marks::{self, PhaseWindows},
-            run_row,
             span::Span as TimeSpan,
         },
         store::{self, StoredFile},
@@ -98,8 +97,7 @@ pub struct Recorded {
 /// If a file cannot be read or is damaged.
 pub fn allowed(root: &Path, filter: &Filter) -> DataResult<Vec<(Run, RunFiles)>> {
     let mut allowed = Vec::new();
-    for files in files::find(&store::open(root)?)? {
-        let row = run_row::read(&files.row)?;
+    for (row, files) in files::find_with_rows(&store::open(root)?)? {
         let marks: Vec<StoredFile> = files.parts.iter().filter_map(|(_, part)| part.file::<Marks>().cloned()).collect();
         let run = Run { info: row.info, end: row.end.map(|(end, _)| end), phases: marks::read(&marks)? };
         if filter.allows_run(&run) {
