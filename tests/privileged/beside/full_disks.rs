@@ -87,8 +87,9 @@ fn goes_through(options: &str, more: &str, fill: impl Fn(&Tmpfs) -> Result<()>, 
         sums(DataSet::at(&data)),
         sums(DataSet::at(&place))
     );
-    let noted =
-        DataSet::at(&data).rows(&format!("SELECT count(*) > 0 AS noted FROM windows WHERE lost_other >= {lost}"))?;
+    let noted = DataSet::at(&data).rows(&format!(
+        "SELECT count(*) > 0 AS noted FROM windows WHERE list_contains(other_losses, 'unwritten_windows={lost}')"
+    ))?;
     ensure!(lost > 20 && noted[0]["noted"] == true, "{again}: {noted:?}");
     for set in [&data, &place] {
         let mut command = Command::new(paths::joular_bpf());

@@ -281,11 +281,14 @@ pub struct CpuAudit {
     pub profiler_ns: u64,
     /// Samples of targets.
     pub samples: u64,
-    /// By how much these times may be off, because a CPU went online or offline.
+    /// By how much these times may be off, because a CPU went online or offline, or the window began or ended late.
     pub inexact_ns: u64,
 }
 
 impl CpuAudit {
+    /// Why times may be off, for people.
+    pub const WHY_INEXACT: &str = "a CPU went online or offline, or windows began late";
+
     /// Thousandths of CPUs that were busy on average; `None` for a window without length.
     pub fn busy_cpus_milli(&self, window_ns: u64) -> Option<i64> {
         let busy_ns = u128::from(self.busy_ns) + u128::from(self.unslotted_ns);

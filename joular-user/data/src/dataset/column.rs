@@ -116,7 +116,7 @@ impl About {
 type Extract<T, V> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> Option<V>;
 type ExtractItem<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>, usize) -> i64;
 type ExtractText<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> Option<Cow<'r, str>>;
-type ExtractList<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> Vec<&'r str>;
+type ExtractList<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> Vec<Cow<'r, str>>;
 type ExtractFrames<T> = for<'r, 'a> fn(&'r <T as Table>::Row<'a>) -> Vec<KnownFrame<'r>>;
 
 /// A frame, and the number that it alone has among those of a run.

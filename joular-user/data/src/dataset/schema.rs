@@ -8,7 +8,7 @@ use super::{
 
 /// The version that is written, and the only one that is read. It rises when a column is added or removed, or changes its
 /// name, its type or its meaning: readers expect every column.
-pub const SCHEMA_VERSION: i64 = 9;
+pub const SCHEMA_VERSION: i64 = 10;
 
 /// Keys of the files' own metadata.
 pub mod key {

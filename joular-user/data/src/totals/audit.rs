@@ -3,6 +3,7 @@
 
 use super::RunSums;
 use crate::{
+    attribution::window_report::CpuAudit,
     events::RunInfo,
     model::{domain::Label, units::MicroJoules},
     text::{
@@ -79,8 +80,8 @@ pub fn warnings(sums: &RunSums) -> Vec<String> {
         warnings.push(format!("lost: {}", causes.join(", ")));
     }
     if sums.inexact_cpu_ns > 0 {
-        let off = seconds(sums.inexact_cpu_ns);
-        warnings.push(format!("inexact: a CPU went online or offline, and CPU times may be off by {off:.3} s"));
+        let (off, why) = (seconds(sums.inexact_cpu_ns), CpuAudit::WHY_INEXACT);
+        warnings.push(format!("inexact: {why}, and CPU times may be off by {off:.3} s"));
     }
     if sums.ambiguous > 0 {
         warnings.push(format!("ambiguous: {} readings of energy counters are uncertain", sums.ambiguous));

@@ -92,7 +92,12 @@ pub fn nothing_lost(data: &DataSet) -> Result<()> {
     let losses = rows.first().and_then(|row| row.as_object()).context("sums of losses")?;
     ensure!(NEVER.iter().all(|name| losses.contains_key(*name)), "other columns: {losses:?}");
     let lost: Vec<_> = losses.iter().filter(|(_, count)| count.as_i64() != Some(0)).collect();
-    notes::figure(&format!("soak: losses: {lost:?}"));
+    let others = data.rows(
+        "SELECT split_part(loss, '=', 1) AS cause, sum(split_part(loss, '=', 2)::BIGINT)::BIGINT AS count
+         FROM (SELECT unnest(other_losses) AS loss FROM (SELECT DISTINCT window_start, other_losses FROM windows))
+         GROUP BY cause ORDER BY cause",
+    )?;
+    notes::figure(&format!("soak: losses: {lost:?}, of them by other causes: {others:?}"));
     let never = NEVER.join(" + ");
     data.expect_none(
         "windows that lost what there is room for",

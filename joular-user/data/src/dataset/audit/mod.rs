@@ -20,7 +20,10 @@ use serde::Serialize;
 use self::sums::{JVMS, QUALITY, WrittenSum};
 use super::error::Result;
 use crate::{
-    attribution::{Attributor, window_report::WindowReport},
+    attribution::{
+        Attributor,
+        window_report::{CpuAudit, WindowReport},
+    },
     dataset::read::{
         files::{self, RunFiles},
         run_row::{RunRow, RunTotals},
@@ -277,8 +280,9 @@ pub fn text(audits: &[RunAudit]) -> String {
         if audit.inexact_times > 0 {
             let _ = writeln!(
                 text,
-                "  in {} windows the time of a CPU is not exact, because it went online or offline",
-                audit.inexact_times
+                "  in {} windows the times of CPUs are not exact: {}",
+                audit.inexact_times,
+                CpuAudit::WHY_INEXACT
             );
         }
         if audit.ambiguous + audit.read_failed > 0 {

@@ -131,7 +131,7 @@ fn identity_columns() -> Vec<ColumnOf<Processes>> {
         START_BOOTTIME_NS.of::<Processes>(|r| int(r.info.start_boottime_ns)),
         PARENT_PID.of::<Processes>(|r| Some(r.info.parent.0.into())),
         COMM.of::<Processes>(|r| Some(r.info.comm.raw().into())),
-        COMMAND_LINE.of::<Processes>(|r| r.info.command_line.iter().map(TargetText::raw).collect()),
+        COMMAND_LINE.of::<Processes>(|r| r.info.command_line.iter().map(|text| text.raw().into()).collect()),
         EXECUTABLE.of::<Processes>(|r| r.info.executable.as_ref().map(|text| text.raw().into())),
         IS_TARGET.of::<Processes>(|r| Some(r.info.is_target)),
     ]
@@ -175,7 +175,8 @@ fn workload_columns() -> Vec<ColumnOf<Processes>> {
         POD_NAME.of::<Processes>(|r| Some(r.info.workload.as_ref()?.pod.raw().into())),
         CONTAINER_NAME.of::<Processes>(|r| Some(r.info.workload.as_ref()?.container.as_ref()?.raw().into())),
         IMAGE.of::<Processes>(|r| Some(r.info.workload.as_ref()?.image.as_ref()?.raw().into())),
-        LABELS
-            .of::<Processes>(|r| r.info.workload.iter().flat_map(|known| &known.labels).map(TargetText::raw).collect()),
+        LABELS.of::<Processes>(|r| {
+            r.info.workload.iter().flat_map(|known| &known.labels).map(|label| label.raw().into()).collect()
+        }),
     ]
 }

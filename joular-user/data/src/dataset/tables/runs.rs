@@ -4,7 +4,7 @@ use super::{Column, ColumnOf, Table, int, kind};
 use crate::{
     dataset::schema,
     events::{RunEnd, RunInfo},
-    model::{domain::Label, target_text::TargetText},
+    model::domain::Label,
     totals::RunSums,
 };
 
@@ -131,7 +131,7 @@ fn machine_columns() -> Vec<ColumnOf<Runs>> {
         HOSTNAME.of::<Runs>(|r| text(r.run.host.raw())),
         MACHINE_ID.of::<Runs>(|r| text(r.run.identity.machine_id.as_ref()?.raw())),
         INSTANCE_ID.of::<Runs>(|r| text(r.run.identity.instance_id.as_ref()?.raw())),
-        LABELS.of::<Runs>(|r| r.run.identity.labels.iter().map(TargetText::raw).collect()),
+        LABELS.of::<Runs>(|r| r.run.identity.labels.iter().map(|label| label.raw().into()).collect()),
         VERSION.of::<Runs>(|r| text(&r.run.version)),
         KERNEL.of::<Runs>(|r| text(&r.run.kernel)),
         CPU_MODEL.of::<Runs>(|r| text(&r.run.cpu_model)),
@@ -139,7 +139,7 @@ fn machine_columns() -> Vec<ColumnOf<Runs>> {
         ONLINE_CPUS.of::<Runs>(|r| Some(r.run.online_cpus.into())),
         SOCKETS.of::<Runs>(|r| Some(r.run.sockets.into())),
         MEMORY_BYTES.of::<Runs>(|r| int(r.run.memory_bytes)),
-        COMMAND_LINE.of::<Runs>(|r| r.run.command_line.iter().map(String::as_str).collect()),
+        COMMAND_LINE.of::<Runs>(|r| r.run.command_line.iter().map(Into::into).collect()),
     ]
 }
 

@@ -164,13 +164,16 @@ pub(crate) const CPU_PROFILER_NS: Column<kind::Int> =
 pub(crate) const CPU_INEXACT_NS: Column<kind::Int> = Column::quantity(
     "cpu_inexact_ns",
     "joular-bpf",
-    "by how much these times may be off, because a CPU went online or offline; normally 0",
+    "by how much these times may be off, because a CPU went online or offline, or the window began or ended late; \
+     normally 0",
 )
 .unit("ns");
 pub(crate) const SWITCHES: Column<kind::Int> = Column::new("switches", "kernel", "context switches");
 pub(crate) const SAMPLES: Column<kind::Int> = Column::new("samples", "kernel", "samples of targets").unit("samples");
 pub(crate) const LOST_OTHER: Column<kind::Int> =
     Column::new("lost_other", "joular-bpf", "losses of all other causes").unit("events");
+pub(crate) const OTHER_LOSSES: Column<kind::TextList> =
+    Column::new("other_losses", "joular-bpf", "those causes, each as cause=count");
 
 pub struct Windows;
 
@@ -318,18 +321,34 @@ pub(crate) const fn lost_by(cause: Loss) -> Column<kind::Int> {
     Column::joined(["lost_", cause.name(), ""], "kernel", loss_meaning(cause)).unit("events")
 }
 
-/// One column per cause in the kernel, and one for all causes outside it.
+/// One column per cause in the kernel, and two for all causes outside it.
 fn loss_columns() -> Vec<ColumnOf<Windows>> {
     let of_cause = |(position, cause): (usize, Loss)| {
-        lost_by(cause).of_item::<Windows>(position, |r, position| lost(r.losses, |cause| cause == Some(position)))
+        lost_by(cause).of_item::<Windows>(position, |r, position| sum(by_place(r.losses, Some(position))))
     };
-    let other = LOST_OTHER.of_item::<Windows>(0, |r, _| lost(r.losses, |cause| cause.is_none()));
-    Loss::ALL.into_iter().enumerate().map(of_cause).chain([other]).collect()
+    let other = LOST_OTHER.of_item::<Windows>(0, |r, _| sum(by_place(r.losses, None)));
+    let causes = OTHER_LOSSES.of::<Windows>(|r| {
+        by_place(r.losses, None).filter(|loss| loss.count > 0).map(|loss| written(loss).into()).collect()
+    });
+    Loss::ALL.into_iter().enumerate().map(of_cause).chain([other, causes]).collect()
 }
 
-/// Sum over the causes whose position in [`Loss::ALL`] is wanted.
-fn lost(losses: &[LossCount], wanted: impl Fn(Option<usize>) -> bool) -> i64 {
-    let position = |cause: &str| Loss::ALL.iter().position(|loss| loss.name() == cause);
-    let counts = losses.iter().filter(|loss| wanted(position(&loss.cause))).map(|loss| loss.count);
-    int(counts.fold(0, u64::saturating_add)).unwrap_or(i64::MAX)
+/// Losses whose cause has this place in [`Loss::ALL`]; `None`: none.
+fn by_place(losses: &[LossCount], place: Option<usize>) -> impl Iterator<Item = &LossCount> {
+    losses.iter().filter(move |loss| Loss::ALL.iter().position(|cause| cause.name() == loss.cause) == place)
+}
+
+fn sum<'a>(losses: impl Iterator<Item = &'a LossCount>) -> i64 {
+    int(losses.fold(0, |sum, loss| sum.saturating_add(loss.count))).unwrap_or(i64::MAX)
+}
+
+/// As [`OTHER_LOSSES`] has it.
+fn written(loss: &LossCount) -> String {
+    format!("{}={}", loss.cause, loss.count)
+}
+
+/// The other way round; `None` if it is nothing of the kind.
+pub(crate) fn read_loss(text: &str) -> Option<LossCount> {
+    let (cause, count) = text.split_once('=')?;
+    Some(LossCount { cause: cause.to_owned(), count: count.parse().ok()? })
 }

@@ -1,5 +1,4 @@
-use std::fs;
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, fs, path::Path, sync::Arc};
 
 use arrow_array::{Array as _, ArrayRef, BooleanArray, StringArray, cast::AsArray as _};
 use parquet::{
@@ -16,6 +15,9 @@ use crate::{
     events::{Event, LossCount},
     model::policy::Policy,
     output::Output as _,
+    redact::Redaction,
+    report::profile::{Filter, Profile},
+    rollup,
 };
 
 fn policy() -> Policy {
@@ -90,6 +92,29 @@ fn one_microjoule_is_found_wherever_it_is() {
         let text = audit::text(&audits);
         assert!(text.contains("WRONG: ") && text.contains("figures are wrong"), "{table}.{column}: {text}");
     }
+}
+
+/// Causes outside the kernel have no columns of their own.
+#[test]
+fn every_loss_keeps_its_cause() {
+    let root = tempfile::tempdir().unwrap();
+    let output = ParquetOutput::new(OutputDirectory::create(root.path(), None).unwrap(), SECOND);
+    let lost = |cause: &str, count| LossCount { cause: cause.to_owned(), count };
+    play_changed(output, policy(), |event| {
+        let Event::Window(window) = event else { return };
+        window.losses = vec![lost("stack_ring_full", 1), lost("late_boundary", window.index), lost("mark_dropped", 0)];
+    });
+    let losses = |root: &Path| Profile::read(root, &Filter::default(), None).unwrap().overview.losses;
+    let expected = losses(root.path());
+    assert_eq!(expected.keys().collect::<Vec<_>>(), ["late_boundary", "stack_ring_full"]);
+    assert!(expected["late_boundary"] > expected["stack_ring_full"]);
+    let longer = tempfile::tempdir().unwrap();
+    rollup::run(root.path(), longer.path(), 2 * SECOND, None, &Redaction::default()).unwrap();
+    assert_eq!(losses(longer.path()), expected);
+
+    tamper(&file(root.path(), "windows", 0), "lost_other", |values| add_one(values));
+    let error = audit::run(root.path()).unwrap_err().to_string();
+    assert!(error.contains("other_losses does not sum to lost_other"), "{error}");
 }
 
 /// What is said of stacks' quality beside their figures.
@@ -239,7 +264,7 @@ fn another_schema_is_refused_with_what_to_use_instead() {
         let writer = ArrowWriter::try_new(fs::File::create(&path).unwrap(), schema, Some(properties)).unwrap();
         writer.close().unwrap();
         let error = audit::run(root.path()).unwrap_err().to_string();
-        let said = format!(": it has schema version {version}, this joular-bpf reads version 9: {advice}");
+        let said = format!(": it has schema version {version}, this joular-bpf reads version 10: {advice}");
         assert!(error.ends_with(&said), "{version}: {error}");
     }
 }

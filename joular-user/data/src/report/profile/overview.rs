@@ -18,15 +18,15 @@ use super::{
 use crate::{
     attribution::window_report::{Category, Unattributed},
     dataset::{
-        column::{Column, kind},
         error::{DataSetError, Result},
         read::{
             columns::{Columns, Flags, Names, Numbers},
             decode_ahead,
-            windows::{UnattributedColumns, loss_columns},
+            windows::{LossColumns, UnattributedColumns},
         },
         tables::{Jvms, Quality, Windows, jvms, quality, shared, stacks, windows},
     },
+    events::LossCount,
     model::{
         domain::{Label, Role},
         units::{MicroJoules, UnixMicros},
@@ -177,9 +177,8 @@ impl Overview {
         let mut seen: HashSet<UnixMicros, RandomState> = HashSet::default();
         let mut time = RunTime::default();
         let span = filter.span(&data.catalog.runs[run]);
-        let losses: Vec<_> = loss_columns().collect();
         decode_ahead::batches(&data.files::<Windows>(run), &span, |columns| {
-            let rows = WindowColumns::of(columns, &losses)?;
+            let rows = WindowColumns::of(columns)?;
             for row in 0..columns.rows() {
                 let start = UnixMicros(rows.starts.get(row)?);
                 if span.allows(start) {
@@ -189,7 +188,7 @@ impl Overview {
                         time.add(start, length_ns);
                         time.add_cpus(rows.load.elapsed_cpu_ns(row)?);
                         self.load.take(&rows.load, row, length_ns)?;
-                        self.take_window(&rows, row)?;
+                        self.take_window(&rows, &rows.losses.of_row(columns, row)?, row)?;
                     }
                 }
             }
@@ -219,17 +218,14 @@ impl Overview {
     }
 
     /// Takes what is repeated on each row of a window and counts once.
-    fn take_window(&mut self, rows: &WindowColumns<'_>, row: usize) -> Result<()> {
+    fn take_window(&mut self, rows: &WindowColumns<'_>, losses: &[LossCount], row: usize) -> Result<()> {
         self.windows += 1;
         self.samples = self.samples.saturating_add(rows.samples.natural(row)?);
         let inexact_ns = rows.inexact.natural(row)?;
         self.inexact_cpu_ns = self.inexact_cpu_ns.saturating_add(inexact_ns);
-        for (cause, counts) in &rows.losses {
-            let count: u64 = counts.natural(row)?;
-            if count > 0 {
-                let sum = self.losses.entry((*cause).to_owned()).or_default();
-                *sum = sum.saturating_add(count);
-            }
+        for LossCount { cause, count } in losses {
+            let sum = self.losses.entry(cause.clone()).or_default();
+            *sum = sum.saturating_add(*count);
         }
         Ok(())
     }
@@ -302,12 +298,11 @@ struct WindowColumns<'a> {
     samples: Numbers<'a>,
     load: LoadColumns<'a>,
     inexact: Numbers<'a>,
-    losses: Vec<(&'a str, Numbers<'a>)>,
+    losses: LossColumns<'a>,
 }
 
 impl<'a> WindowColumns<'a> {
-    /// `losses` are causes with the names of their columns.
-    fn of(columns: &'a Columns<'a>, losses: &[(&'a str, Column<kind::Int>)]) -> Result<Self> {
+    fn of(columns: &'a Columns<'a>) -> Result<Self> {
         Ok(Self {
             starts: columns.times(shared::WINDOW_START)?,
             lengths: columns.ints(shared::WINDOW_NS)?,
@@ -324,7 +319,7 @@ impl<'a> WindowColumns<'a> {
             samples: columns.ints(windows::SAMPLES)?,
             load: LoadColumns::of(columns)?,
             inexact: columns.ints(windows::CPU_INEXACT_NS)?,
-            losses: losses.iter().map(|(cause, column)| Ok((*cause, columns.ints(*column)?))).collect::<Result<_>>()?,
+            losses: LossColumns::of(columns)?,
         })
     }
 }

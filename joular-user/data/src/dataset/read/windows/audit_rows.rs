@@ -1,8 +1,6 @@
 //! Reads table `windows`, row by row.
 
-use joular_ebpf::abi::Loss;
-
-use super::Start;
+use super::{LossColumns, Start};
 use crate::{
     attribution::{
         counter::Delta,
@@ -10,7 +8,6 @@ use crate::{
         work::DomainWork,
     },
     dataset::{
-        column::{Column, kind},
         error::{DataSetError, Result},
         read::columns::{Columns, Numbers, TableFile, Texts},
         store::StoredFile,
@@ -57,15 +54,22 @@ pub(crate) fn read(file: &StoredFile) -> Result<Vec<AuditRow>> {
     let mut rows = Vec::new();
     TableFile::open(file)?.batches(|columns| {
         let (domains, faults) = (columns.texts(windows::DOMAIN)?, columns.texts(windows::FAULT)?);
+        let losses = LossColumns::of(columns)?;
         for row in 0..columns.rows() {
-            rows.push(audit_row(columns, row, domains.maybe(row), &faults)?);
+            rows.push(audit_row(columns, row, domains.maybe(row), &faults, &losses)?);
         }
         Ok(())
     })?;
     Ok(rows)
 }
 
-fn audit_row(columns: &Columns<'_>, row: usize, domain: Option<&str>, faults: &Texts<'_>) -> Result<AuditRow> {
+fn audit_row(
+    columns: &Columns<'_>,
+    row: usize,
+    domain: Option<&str>,
+    faults: &Texts<'_>,
+    losses: &LossColumns<'_>,
+) -> Result<AuditRow> {
     Ok(AuditRow {
         start: columns.times(shared::WINDOW_START)?.get(row)?,
         length_ns: columns.ints(shared::WINDOW_NS)?.natural(row)?,
@@ -78,7 +82,7 @@ fn audit_row(columns: &Columns<'_>, row: usize, domain: Option<&str>, faults: &T
         domain: domain.map(ToOwned::to_owned),
         cpu: cpu_audit(columns, row)?,
         context: context(columns, row)?,
-        losses: losses(columns, row)?,
+        losses: losses.of_row(columns, row)?,
     })
 }
 
@@ -206,24 +210,4 @@ fn context(columns: &Columns<'_>, row: usize) -> Result<Option<WindowContext>> {
         clock_step_us: signed(context::CLOCK_STEP_US)?.unwrap_or(0),
         clock_offset_us: signed(context::CLOCK_OFFSET_US)?.unwrap_or(0),
     }))
-}
-
-/// Losses outside the kernel.
-const OTHER_LOSS: &str = "other";
-
-/// Causes of losses with their columns; those outside the kernel share one column.
-pub(crate) fn loss_columns() -> impl Iterator<Item = (&'static str, Column<kind::Int>)> {
-    let of_kernel = Loss::ALL.into_iter().map(|cause| (cause.name(), windows::lost_by(cause)));
-    of_kernel.chain([(OTHER_LOSS, windows::LOST_OTHER)])
-}
-
-fn losses(columns: &Columns<'_>, row: usize) -> Result<Vec<LossCount>> {
-    let mut losses = Vec::new();
-    for (cause, column) in loss_columns() {
-        let count: u64 = columns.ints(column)?.natural(row)?;
-        if count > 0 {
-            losses.push(LossCount { cause: cause.to_owned(), count });
-        }
-    }
-    Ok(losses)
 }

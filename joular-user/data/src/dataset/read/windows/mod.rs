@@ -7,18 +7,22 @@
 pub(super) mod audit_rows;
 mod collector_rows;
 mod io_rows;
+mod losses;
 mod traffic_rows;
 pub(super) mod work_rows;
 
 use std::collections::HashMap;
 
-pub(crate) use self::audit_rows::{Shares, UnattributedColumns, loss_columns};
 use self::{
     audit_rows::AuditRow,
     collector_rows::{ChargeRead, CollectionRead},
     io_rows::MovedRead,
     traffic_rows::{AllocatedRead, MissesRead},
     work_rows::{BranchRead, ThreadRead, WeightRead},
+};
+pub(crate) use self::{
+    audit_rows::{Shares, UnattributedColumns},
+    losses::LossColumns,
 };
 use super::{files::FlushFiles, stacks::ReadStacks};
 use crate::{
