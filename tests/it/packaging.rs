@@ -2,14 +2,13 @@
 
 use std::{collections::BTreeSet, fs, process::Command};
 
-use joular_tests::{notes, paths, python};
+use joular_tests::{
+    notes,
+    packages::{MOST_EXPOSURE, is_of_an_older_systemd},
+    paths, python,
+};
 
 use crate::joular_bpf;
-
-/// As `systemd-analyze security` rates: 0 is nothing that a service could do.
-const MOST_EXPOSURE: f64 = 3.4;
-/// Keys that systemd has since version 254. Older ones go on without them, and say so.
-const NEW_KEYS: [&str; 2] = ["RestartMaxDelaySec", "RestartSteps"];
 
 #[test]
 fn the_configuration_that_is_installed_is_right_and_so_is_each_key_that_it_offers() {
@@ -35,8 +34,7 @@ fn the_unit_is_hardened() {
     let mut command = Command::new("systemd-analyze");
     let output = command.args(["security", "--offline=true", "--no-pager"]).arg(&unit).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    let is_new = |line: &str| NEW_KEYS.iter().any(|key| line.contains(&format!("'{key}'")));
-    assert!(!said.lines().any(|line| line.contains("ignoring") && !is_new(line)), "{said}");
+    assert!(!said.lines().any(|line| line.contains("ignoring") && !is_of_an_older_systemd(line)), "{said}");
     let level = said.lines().find(|line| line.contains("Overall exposure level")).expect("a level");
     let level: f64 = level.split(": ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok()).expect("a number");
     assert!(level <= MOST_EXPOSURE, "{said}");

@@ -10,6 +10,17 @@ use anyhow::{Context as _, Result};
 /// Environment variable with their directory.
 pub const DIRECTORY: &str = "JOULAR_PACKAGES";
 
+/// The worst that `systemd-analyze security` may rate the unit: 0 is nothing that a service could do.
+pub const MOST_EXPOSURE: f64 = 3.4;
+
+/// Keys of the unit that systemd has since version 254. Older ones go on without them, and say so.
+const NEW_KEYS: [&str; 2] = ["RestartMaxDelaySec", "RestartSteps"];
+
+/// Whether a line of systemd says only that it is too old for a key of the unit.
+pub fn is_of_an_older_systemd(line: &str) -> bool {
+    NEW_KEYS.iter().any(|key| line.contains(&format!("Unknown key '{key}'")))
+}
+
 pub struct Packages(PathBuf);
 
 impl Packages {
