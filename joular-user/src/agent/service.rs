@@ -17,7 +17,7 @@ use joular_data::{
     events::{ProcessInfo, RunEnd, RunInfo},
     output::{Output, Result},
     stacks::StackTable,
-    text::escape,
+    text::{count, escape},
 };
 use sd_notify::NotifyState;
 
@@ -151,7 +151,7 @@ fn status(report: &WindowReport, state: &ServiceState) -> String {
         report.domains.iter().filter(|audit| audit.is_shared).map(|audit| audit.attributed.0).sum();
     #[allow(clippy::cast_precision_loss, reason = "for people")]
     let watts = attributed_uj as f64 * 1e3 / report.length_ns.max(1) as f64;
-    let text = format!("Recording {} processes, {watts:.1} W", report.processes.len());
+    let text = format!("Recording {}, {watts:.1} W", count(report.processes.len(), "process"));
     let shipments = state.progress.iter().map(|progress| progress.now().to_string());
     let unwritten = state.unwritten.iter().map(ToString::to_string).filter(|text| !text.is_empty());
     escape(&[text].into_iter().chain(shipments).chain(unwritten).collect::<Vec<_>>().join("; "))

@@ -13,6 +13,7 @@ use std::{
 use joular_data::{
     model::units::UnixMicros,
     shipping::{Passed, ShipError, Shipper},
+    text::count,
 };
 
 use super::backoff::{Backoff, scattered};
@@ -73,7 +74,7 @@ impl fmt::Display for Shipments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.runs {
             0 => write!(f, "nothing was shipped yet")?,
-            runs => write!(f, "{runs} runs shipped")?,
+            runs => write!(f, "{} shipped", count(runs, "run"))?,
         }
         if self.waiting_runs > 0 {
             write!(f, ", {} wait", self.waiting_runs)?;
@@ -208,8 +209,8 @@ fn ship(shipper: &mut Shipper, shared: &Shared, progress: &Progress, to: &str) {
         if failing.is_news(result.as_ref().copied().map_err(ShipError::cause)) {
             match &result {
                 Err(error) => {
-                    let waiting = passed.waiting_runs;
-                    messages::warn(&format!("shipping to {to}: {error}; {waiting} runs wait, and it is tried again"));
+                    let waiting = count(passed.waiting_runs, "run");
+                    messages::warn(&format!("shipping to {to}: {error}; it is tried again; waiting: {waiting}"));
                 }
                 Ok(()) => messages::info(&format!("shipping to {to} works again")),
             }
@@ -251,10 +252,8 @@ fn report(passed: &Passed, to: &str) {
         messages::warn(&format!("a run cannot be shipped: {problem}"));
     }
     if passed.missed_runs > 0 {
-        let runs = passed.missed_runs;
-        messages::warn(&format!(
-            "{runs} runs were removed before they were shipped to {to}: keep more with --keep and --keep-size"
-        ));
+        let runs = count(passed.missed_runs, "run");
+        messages::warn(&format!("removed before shipping to {to}: {runs}; keep more with --keep and --keep-size"));
     }
 }
 

@@ -23,7 +23,7 @@ use joular_data::{
     },
     rollup,
     shipping::Shipper,
-    text::exact_joules,
+    text::{count, exact_joules},
 };
 
 use super::{unless_closed, unwritten};
@@ -176,9 +176,9 @@ pub(super) fn reattribute(flags: &ReattributeFlags) -> anyhow::Result<Exit> {
     let redaction = config::redaction_if_asked(&flags.redaction)?;
     let written = reattribute::with(&flags.data, &flags.output, owner, &redaction, factors.as_ref(), policy_of)?;
     messages::info(&format!(
-        "attributed {} runs with {} windows again: {}",
-        written.runs,
-        written.windows,
+        "attributed {} with {} again: {}",
+        count(written.runs, "run"),
+        count(written.windows, "window"),
         flags.output.display()
     ));
     Ok(Exit::Success)

@@ -12,7 +12,7 @@ use joular_data::{
         measure::Measure,
         profile::{App, Filter},
     },
-    text::escape,
+    text::{count, escape},
 };
 
 use crate::{
@@ -133,13 +133,13 @@ impl Shown {
 }
 
 pub(super) fn tell_of_interruption(experiment: &Experiment, log: &Log) {
-    let done = log.runs.len();
+    let done = count(log.runs.len(), "run");
     messages::warn(&match &experiment.directory {
         Some(directory) => format!(
-            "interrupted: {done} runs are in {}: the same command line goes on with the others",
+            "interrupted after {done}, kept in {}: the same command line goes on with the others",
             escape(&directory.display().to_string())
         ),
-        None => format!("interrupted: {done} runs are lost: with --output an experiment can go on"),
+        None => format!("interrupted after {done}, which are lost: with --output an experiment can go on"),
     });
 }
 

@@ -12,7 +12,7 @@ use joular_data::{
         measure::Unit,
     },
     text::{
-        escape,
+        count, escape,
         figures::{self, Places},
         seconds, share,
     },
@@ -30,9 +30,9 @@ const TOP_PHASES: usize = 30;
 /// The whole text.
 pub fn summary(run: &RunInfo, end: &RunEnd, totals: &Totals, data: Option<&Path>) -> String {
     let mut text = format!(
-        "\n{:.1} s in {} windows, ended by {}; energy of {} from {}\n\n",
+        "\n{:.1} s in {}, ended by {}; energy of {} from {}\n\n",
         seconds(totals.sums.elapsed_ns),
-        totals.sums.windows,
+        count(totals.sums.windows, "window"),
         escape(&end.reason),
         domain_names(run),
         source(run, totals.sums.label)

@@ -144,12 +144,12 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (outcome, summary) = replay_into(&root.path().join("out"), &recording());
         outcome.unwrap();
-        assert!(summary.contains("in 1 windows"), "{summary}");
+        assert!(summary.contains("in 1 window,"), "{summary}");
         let mut damaged = recording();
         damaged.truncate(damaged.len() - 1);
         let (outcome, summary) = replay_into(&root.path().join("other"), &damaged);
         assert!(matches!(outcome, Err(ReplayError::Recording(RecordingError::Truncated { .. }))), "{outcome:?}");
-        assert!(summary.contains("in 1 windows"), "{summary}");
+        assert!(summary.contains("in 1 window,"), "{summary}");
     }
 
     #[test]

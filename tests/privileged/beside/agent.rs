@@ -50,7 +50,7 @@ fn a_service_ships_what_it_records_through_reloads_and_kills() -> Result<()> {
     let mut manager = Manager::new(folder.path())?;
     let mut service = manager.start(Command::new(paths::joular_bpf()), &config)?;
     let status = manager.wait("STATUS=")?;
-    ensure!(status.starts_with("STATUS=Recording 1 processes, "), "{status}");
+    ensure!(status.starts_with("STATUS=Recording 1 process, "), "{status}");
     manager.wait("WATCHDOG=1")?;
 
     // A mistake changes nothing, and the service goes on.

@@ -59,7 +59,7 @@ fn goes_through(options: &str, more: &str, fill: impl Fn(&Tmpfs) -> Result<()>, 
         let (lost, windows) = (metric(port, "joular_unwritten_windows_total")?, metric(port, "joular_windows_total")?);
         Ok((lost > 20.0 && windows > before + 20.0).then_some(()))
     })?;
-    manager.wait("STATUS=Recording 1 processes")?;
+    manager.wait("STATUS=Recording 1 process")?;
     for probe in ["/livez", "/readyz"] {
         let answer = answer(port, probe, "")?;
         ensure!(answer.as_ref().is_some_and(|answer| answer.starts_with("HTTP/1.1 200 ")), "{probe}: {answer:?}");
@@ -74,7 +74,7 @@ fn goes_through(options: &str, more: &str, fill: impl Fn(&Tmpfs) -> Result<()>, 
     ensure!(finished.code() == Some(0) && !finished.stderr.contains("\"error\""), "{finished:?}");
     ensure!(!finished.stderr.contains("removed"), "nothing that waits is removed: {finished:?}");
 
-    let lost: u64 = again.split_whitespace().rev().nth(3).and_then(|word| word.parse().ok()).context(again.clone())?;
+    let lost: u64 = again.split_whitespace().rev().nth(1).and_then(|word| word.parse().ok()).context(again.clone())?;
     let sums = |set: DataSet| {
         set.rows(
             "SELECT sum(measured_uj)::BIGINT AS measured, sum(attributed_uj)::BIGINT AS attributed,

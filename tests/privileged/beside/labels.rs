@@ -134,7 +134,7 @@ fn a_window_that_is_not_certain_says_so_in_its_line_message_and_rows() -> Result
     let (windows, _) = shown.lines();
     let is_ambiguous = |line: &&&str| line.contains(" ambiguous ");
     assert_eq!(windows.iter().filter(is_ambiguous).count(), 1, "{}", shown.text.stdout);
-    assert!(shown.text.stdout.contains("ambiguous: 1 readings of energy counters"), "{}", shown.text.stdout);
+    assert!(shown.text.stdout.contains("ambiguous: 1 uncertain reading of energy counters"), "{}", shown.text.stdout);
 
     let ambiguous: Vec<&Value> =
         shown.json_of("window").filter(|window| window["domains"][0]["ambiguous"] == true).collect();

@@ -30,12 +30,12 @@ state installed
 until grep -q ready java.txt; do sleep 0.2; done
 systemctl enable --quiet --now joular-bpf
 state started
-until systemctl show --property StatusText --value joular-bpf | grep "Recording 1 processes"; do sleep 1; done
+until systemctl show --property StatusText --value joular-bpf | grep "Recording 1 process"; do sleep 1; done
 main=$(systemctl show --property MainPID --value joular-bpf)
 echo "capabilities: $(grep CapEff "/proc/$main/status")"
 sleep 4
 dpkg --install joular-bpf.deb
-until systemctl show --property StatusText --value joular-bpf | grep "Recording 1 processes"; do sleep 1; done
+until systemctl show --property StatusText --value joular-bpf | grep "Recording 1 process"; do sleep 1; done
 state upgraded
 [ "$main" != "$(systemctl show --property MainPID --value joular-bpf)" ] && echo "new process: yes"
 sleep 4

@@ -50,7 +50,7 @@ const DATA: &[(&str, &[&str])] = &[
         &["model", "redact", "text", "events", "sampling", "stacks", "attribution", "output", "dataset", "report"],
     ),
     // Brings rollups elsewhere.
-    ("shipping", &["model", "redact", "output", "dataset", "rollup"]),
+    ("shipping", &["model", "redact", "text", "output", "dataset", "rollup"]),
 ];
 
 /// The parts of `joular-user`, in the same order. Where a row names `data`, the

@@ -24,6 +24,7 @@ use crate::{
     events::{Event, Service, recording::RecordingReader},
     model::target_text::TargetText,
     redact::{MARKER, Redaction, Why},
+    text::count,
 };
 
 /// Folders within folders that are looked into.
@@ -109,11 +110,11 @@ impl Found {
             let _ = writeln!(text, "NOT READ: {}", problem.escape_debug());
         }
         let _ = match (self.places.len() as u64).saturating_add(self.untold) {
-            0 => writeln!(text, "no secret in {} files", self.files),
-            places => writeln!(text, "secrets at {places} places in {} files", self.files),
+            0 => writeln!(text, "no secret in {}", count(self.files, "file")),
+            places => writeln!(text, "secrets at {} in {}", count(places, "place"), count(self.files, "file")),
         };
         if self.other_files > 0 {
-            let _ = writeln!(text, "{} files of other kinds were not looked through", self.other_files);
+            let _ = writeln!(text, "not looked through: {} of other kinds", count(self.other_files, "file"));
         }
         text
     }

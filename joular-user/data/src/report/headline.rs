@@ -45,8 +45,7 @@ impl Headline {
         let label = self.label.map_or("no energy source", Label::words);
         let doubt = match self.ambiguous {
             0 => String::new(),
-            1 => ", 1 reading ambiguous".to_owned(),
-            count => format!(", {count} readings ambiguous"),
+            readings => format!(", {} ambiguous", text::count(readings, "reading")),
         };
         let fitted = if self.is_fitted { ", divided by fitted watts" } else { "" };
         let watts = text::watts(self.energy, self.duration_ns);
@@ -85,7 +84,7 @@ pub fn of_measure(profile: &Profile, measure: Measure) -> String {
         measure => (format!("{amount} {}", measure.name()), format!("{:.2}/s", rate(amount as f64))),
     };
     let ids: Vec<String> = profile.catalog.runs.iter().map(|run| run.info.run_id.clone()).collect();
-    format!("{what} in {seconds:.1} s, {rate}, by {samples} samples · {}", runs(&ids))
+    format!("{what} in {seconds:.1} s, {rate}, by {} · {}", text::count(samples, "sample"), runs(&ids))
 }
 
 fn runs(ids: &[String]) -> String {

@@ -41,7 +41,7 @@ use crate::{
     events::RunInfo,
     redact::Redaction,
     report::profile::{AmountRow, Catalog, DataSet, EnergyRow, Filter, Watch},
-    text::seconds,
+    text::{count, seconds},
 };
 
 /// Windows that are written together. Of a minute each, they are a quarter of an hour.
@@ -101,7 +101,8 @@ impl RolledUp {
             serde_json::to_writer(&mut *out, self)?;
             return writeln!(out);
         }
-        writeln!(out, "{} windows of {} runs are now {}", self.windows_before, self.runs, self.windows_after)
+        let (runs, windows) = (count(self.runs, "run"), |number| count(number, "window"));
+        writeln!(out, "rolled up {} of {runs} to {}", windows(self.windows_before), windows(self.windows_after))
     }
 }
 

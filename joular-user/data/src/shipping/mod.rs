@@ -46,6 +46,7 @@ use crate::{
     output::OutputError,
     redact::Redaction,
     rollup,
+    text::count,
 };
 
 /// No file of a rollup is larger.
@@ -144,8 +145,10 @@ impl Passed {
         }
         #[allow(clippy::cast_precision_loss, reason = "for people")]
         let mib = self.bytes as f64 / f64::from(1 << 20);
-        writeln!(out, "shipped {} runs: {} new files, {mib:.1} MiB", self.runs, self.files)?;
-        if self.waiting_runs > 0 { writeln!(out, "{} runs wait", self.waiting_runs) } else { Ok(()) }
+        let (runs, files) = (count(self.runs, "run"), count(self.files, "new file"));
+        writeln!(out, "shipped {runs}: {files}, {mib:.1} MiB")?;
+        let waiting = count(self.waiting_runs, "run");
+        if self.waiting_runs > 0 { writeln!(out, "not shipped: {waiting}") } else { Ok(()) }
     }
 }
 

@@ -6,7 +6,10 @@ pub mod line;
 pub mod signature;
 pub mod table;
 
-use std::{error::Error, fmt::Write};
+use std::{
+    error::Error,
+    fmt::{Display, Write},
+};
 
 use jiff::Timestamp;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -85,6 +88,16 @@ pub fn cut(text: &str, width: usize, keep: Keep) -> String {
     }
 }
 
+/// A number of things: `1 window`, `2 windows`, `3 processes`.
+pub fn count<N: Display + PartialEq + From<u8>>(number: N, thing: &str) -> String {
+    let ending = match thing {
+        _ if number == N::from(1) => "",
+        thing if thing.ends_with(['s', 'x']) || thing.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{number} {thing}{ending}")
+}
+
 /// Joules to the microjoule, so that a sum can be checked by hand.
 pub fn exact_joules(energy: MicroJoules) -> String {
     format!("{}.{:06}", energy.0 / 1_000_000, energy.0 % 1_000_000)
@@ -120,6 +133,13 @@ pub fn time(moment: UnixMicros) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thing_is_not_several() {
+        let written = [(0, "run"), (1, "run"), (2, "process"), (1, "branch"), (3, "branch")];
+        let written = written.map(|(number, thing)| count(number, thing));
+        assert_eq!(written, ["0 runs", "1 run", "2 processes", "1 branch", "3 branches"]);
+    }
 
     #[test]
     fn nothing_in_a_name_reaches_the_terminal_as_control() {

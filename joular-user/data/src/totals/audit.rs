@@ -7,7 +7,7 @@ use crate::{
     events::RunInfo,
     model::{domain::Label, units::MicroJoules},
     text::{
-        escape,
+        count, escape,
         figures::{self, Places},
         seconds, share, watts,
     },
@@ -84,14 +84,15 @@ pub fn warnings(sums: &RunSums) -> Vec<String> {
         warnings.push(format!("inexact: {why}, and CPU times may be off by {off:.3} s"));
     }
     if sums.ambiguous > 0 {
-        warnings.push(format!("ambiguous: {} readings of energy counters are uncertain", sums.ambiguous));
+        warnings.push(format!("ambiguous: {} of energy counters", count(sums.ambiguous, "uncertain reading")));
     }
     // Two reads of one register, microseconds apart, in windows of 100 ms or more.
     if let Some(percent) = sums.disagreement_percent().filter(|percent| percent.abs() > MOST_DISAGREEMENT_PERCENT) {
         warnings.push(format!("disagreement: a second counter of the same energy says {percent:+.1} %"));
     }
     if sums.read_failed > 0 {
-        warnings.push(format!("failed: {} readings of energy counters, their energy came later", sums.read_failed));
+        let readings = count(sums.read_failed, "reading");
+        warnings.push(format!("failed: {readings} of energy counters, whose energy came later"));
     }
     warnings
 }

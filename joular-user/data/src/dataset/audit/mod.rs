@@ -34,6 +34,7 @@ use crate::{
     dataset::tables::{Methods, Stacks},
     model::units::MicroJoules,
     stacks::StackTable,
+    text::count,
 };
 
 /// How many differences are shown one by one; more are only counted.
@@ -256,7 +257,7 @@ pub fn text(audits: &[RunAudit]) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "run {}: {} windows, {:.6} J ({label})\n  = {:.6} J attributed + {:.6} J static + {:.6} J unattributed",
+            "run {}: {}, {:.6} J ({label})\n  = {:.6} J attributed + {:.6} J static + {:.6} J unattributed",
             audit.run_id.escape_debug(),
             audit.windows,
             joules(audit.measured_uj),
@@ -274,22 +275,23 @@ pub fn text(audits: &[RunAudit]) -> String {
                 writeln!(text, "  and {} collection rows with {} charges for them", audit.collections, audit.charges);
         }
         if !audit.has_ended {
-            let rows = audit.rows_without_window;
-            let _ = writeln!(text, "  it did not end properly: {rows} rows of its last files belong to no window");
+            let rows = count(audit.rows_without_window, "row");
+            let _ = writeln!(text, "  it did not end properly: {rows} of its last files without a window");
         }
         if audit.inexact_times > 0 {
             let _ = writeln!(
                 text,
-                "  in {} windows the times of CPUs are not exact: {}",
-                audit.inexact_times,
+                "  in {} the times of CPUs are not exact: {}",
+                count(audit.inexact_times, "window"),
                 CpuAudit::WHY_INEXACT
             );
         }
         if audit.ambiguous + audit.read_failed > 0 {
             let _ = writeln!(
                 text,
-                "  {} windows are ambiguous, {} have failed reads: see windows.fault",
-                audit.ambiguous, audit.read_failed
+                "  {} ambiguous, {} with failed reads: see windows.fault",
+                count(audit.ambiguous, "window"),
+                audit.read_failed
             );
         }
         let told = audit.told.iter().map(|told| format!("  WRONG: {}\n", told.escape_debug()));

@@ -38,6 +38,7 @@ use crate::{
     },
     output::OutputError,
     redact::{CommandLines, Redaction},
+    text::count,
 };
 
 /// Bound on a run's own row.
@@ -227,17 +228,17 @@ impl Compacted {
             serde_json::to_writer(&mut *out, self)?;
             return writeln!(out);
         }
+        let before = count(self.files_before, "file");
         if self.is_unchanged {
-            return writeln!(out, "nothing to merge: {} files, {:.1} MiB", self.files_before, mib(self.bytes_before));
+            return writeln!(out, "nothing to merge: {}, {:.1} MiB", before, mib(self.bytes_before));
         }
         writeln!(
             out,
-            "{} files, {:.1} MiB, are now {} files, {:.1} MiB; {} repeated descriptions of stacks were removed",
-            self.files_before,
+            "merged {before} of {:.1} MiB into {} of {:.1} MiB, without {} of stacks",
             mib(self.bytes_before),
-            self.files_after,
+            count(self.files_after, "file"),
             mib(self.bytes_after),
-            self.stacks_left_out
+            count(self.stacks_left_out, "repeated description")
         )
     }
 

@@ -250,7 +250,7 @@ fn what_is_no_data_set_is_refused() {
 #[test]
 fn another_schema_is_refused_with_what_to_use_instead() {
     let (wrote, newer) = ("use the joular-bpf that wrote it", "use a newer joular-bpf");
-    for (version, advice) in [("6", wrote), ("8", wrote), ("10", newer), ("99", newer), ("x", wrote)] {
+    for (version, advice) in [("6", wrote), ("9", wrote), ("11", newer), ("99", newer), ("x", wrote)] {
         let root = data_set();
         let path = file(root.path(), "windows", 0);
         let bytes = bytes::Bytes::from(fs::read(&path).unwrap());

@@ -10,6 +10,7 @@ use std::{
 
 use crate::{
     attribution::window_report::WindowReport, events::LossCount, model::units::MonotonicNs, output::OutputError,
+    text::count,
 };
 
 /// Time between two tries, on the clock of windows.
@@ -40,9 +41,9 @@ impl Unwritten {
 impl fmt::Display for Unwritten {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.is_failing(), self.windows()) {
-            (true, windows) => write!(f, "the data set cannot be written, {windows} windows lost"),
+            (true, windows) => write!(f, "the data set cannot be written, {} lost", count(windows, "window")),
             (false, 0) => Ok(()),
-            (false, windows) => write!(f, "{windows} windows were not written"),
+            (false, windows) => write!(f, "{} not written", count(windows, "window")),
         }
     }
 }
@@ -101,15 +102,15 @@ impl Lasting {
     /// A file was completed.
     pub(super) fn succeeded(&mut self) {
         if self.unwritten.0.is_failing.swap(false, Ordering::Relaxed) {
-            let lost = std::mem::take(&mut self.lost);
-            (self.tell)(&format!("the data set is written again; {lost} windows were lost"));
+            let lost = count(std::mem::take(&mut self.lost), "window");
+            (self.tell)(&format!("the data set is written again, without {lost}"));
         }
     }
 
     /// The recording has ended.
     pub(super) fn ended(&self) {
         if self.unwritten.is_failing() {
-            (self.tell)(&format!("the last {} windows of the recording were not written", self.lost));
+            (self.tell)(&format!("not written: the last {} of the recording", count(self.lost, "window")));
         }
     }
 }

@@ -2,7 +2,10 @@
 //! more per unit of work at higher frequencies, and less per busy core the more cores are busy.
 
 use super::comparability::Differences;
-use crate::{report::profile::Load, text::escape};
+use crate::{
+    report::profile::Load,
+    text::{count, escape},
+};
 
 /// Mean frequencies that are this much apart, as a ratio, are different ones. Voltage falls with
 /// frequency, so energy changes by more than this.
@@ -34,10 +37,10 @@ pub fn compare(found: &mut Differences, a: &Load, b: &Load) {
     }
     for (name, side) in [("A", a), ("B", b)] {
         if side.suspended > 0 {
-            let windows = side.suspended;
+            let windows = count(side.suspended, "window");
             found
                 .warnings
-                .push(format!("{name}: the machine was suspended in {windows} windows, whose energy is incomplete"));
+                .push(format!("{name}: the machine was suspended in {windows}, so energy is incomplete there"));
         }
     }
 }

@@ -54,7 +54,7 @@ use super::{
 use crate::{
     dataset::{error::DataSetError, store::Store},
     model::target_text::TargetText,
-    text::escape,
+    text::{count, escape},
 };
 
 /// Fewer samples than this on both sides together prove nothing.
@@ -124,7 +124,11 @@ pub enum DiffError {
     Data(#[from] DataSetError),
     #[error("{a} and {b} have nothing of {measure} in this part of them: it is recorded with {flag}")]
     Nothing { a: String, b: String, measure: String, flag: String },
-    #[error("{flag} has {counts} counts of work, and {data} has {runs} runs: give one count for each run")]
+    #[error(
+        "{flag} has {} of work, and {data} has {}: give one count for each run",
+        count(*counts, "count"),
+        count(*runs, "run")
+    )]
     Work { flag: &'static str, counts: usize, data: String, runs: usize },
 }
 

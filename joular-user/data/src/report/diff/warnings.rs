@@ -8,7 +8,10 @@ use super::{
     sessions::{MIN_SESSIONS, Sessions},
     side::Side,
 };
-use crate::{report::measure::Measure, text::escape};
+use crate::{
+    report::measure::Measure,
+    text::{count, escape},
+};
 
 /// How the runs of the two were made differently.
 pub fn differences(a: &Side, b: &Side) -> Differences {
@@ -35,8 +38,8 @@ pub fn of(a: &Side, b: &Side, obstacle: Option<&Obstacle>, total: &Compared, cho
             warnings.push(format!("{name} has {nothing} in this part of it"));
         }
         if is_of_energy && side.overview.ambiguous > 0 {
-            let readings = side.overview.ambiguous;
-            warnings.push(format!("{name}: {readings} readings of energy counters were uncertain"));
+            let readings = count(side.overview.ambiguous, "uncertain reading");
+            warnings.push(format!("{name}: {readings} of energy counters"));
         }
         warnings.extend(lag(side).map(|said| format!("{name}: energy counters are behind, so {said}")));
     }

@@ -21,7 +21,10 @@ use thiserror::Error;
 use self::factors::Factors;
 pub use self::factors::MOST_G_PER_KWH;
 pub use self::of_profile::{Account, Footprints, Reserved, read};
-use crate::{dataset::error::DataSetError, text::escape};
+use crate::{
+    dataset::error::DataSetError,
+    text::{count, escape},
+};
 
 /// As SCI counts years: 8 760 hours.
 pub const YEAR_NS: f64 = 365.0 * 24.0 * 3_600e9;
@@ -131,7 +134,9 @@ pub enum FootprintError {
     )]
     Outside { window: String, from: String, until: String },
     #[error(
-        "--work has {counts} counts, and the data set has {runs} runs of this selection: give one count for each run, or one for all"
+        "--work has {}, and the data set has {} of this selection: give one count for each run, or one for all",
+        count(*counts, "count"),
+        count(*runs, "run")
     )]
     Work { counts: usize, runs: usize },
     #[error("--reserved {reserved}: a host of the selection has {cpus} CPUs: give at most so many")]

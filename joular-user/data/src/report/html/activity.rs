@@ -12,6 +12,7 @@ use crate::{
         profile::{Amounts, Catalog, EnergyRow, PlaceRow, ThreadIdentity, ThreadIndex},
         tree::{OTHERS, process_title},
     },
+    text::count,
 };
 
 /// Threads with a line of their own: those with most energy.
@@ -67,7 +68,10 @@ impl Activity {
             order.iter().copied().zip(0..).chain(rest.iter().map(|thread| (*thread, order.len()))).collect();
         let mut rows: Vec<Line> = order.iter().map(|thread| Line::of(catalog, *thread, strings)).collect();
         if !rest.is_empty() {
-            rows.push(Line { name: strings.place(&format!("{OTHERS} ({} threads)", rest.len())), ..Line::default() });
+            rows.push(Line {
+                name: strings.place(&format!("{OTHERS} ({})", count(rest.len(), "thread"))),
+                ..Line::default()
+            });
         }
         let is_placed = self.seen.len() > 1;
         let mut cells: HashMap<(usize, usize), Amounts> = HashMap::new();

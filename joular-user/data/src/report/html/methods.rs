@@ -15,6 +15,7 @@ use crate::{
         ranking::{groups::Groups, rows::amounts, slots::Slots, sums},
         tree::{Kinds, Label, Mix, NodeKind, OTHERS},
     },
+    text::count,
 };
 
 /// Methods with a row of their own: more than anyone looks through.
@@ -123,7 +124,7 @@ pub(super) fn of(
             all.into()
         });
         rows.push(Method {
-            name: strings.place(&format!("{OTHERS} ({} methods)", rest.len())),
+            name: strings.place(&format!("{OTHERS} ({})", count(rest.len(), "method"))),
             kind: kind_of(NodeKind::Others),
             mix: -1,
             detail: -1,

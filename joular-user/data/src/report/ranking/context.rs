@@ -9,7 +9,7 @@ use crate::{
     events::Machine,
     model::units::MicroJoules,
     report::profile::{Amounts, Overview, Process, Profile},
-    text::{escape, figures, seconds, share, time},
+    text::{count, escape, figures, seconds, share, time},
     totals::{
         RunSums, audit,
         jvms::{JvmTally, cause_of, quality_lines},
@@ -119,11 +119,11 @@ pub fn extent(profile: &Profile) -> String {
         [one] => one.host.to_string(),
         [first, .., last] => format!("{} hosts, {} to {}", hosts.len(), first.host, last.host),
     };
-    let plural = if runs == 1 { "" } else { "s" };
     format!(
-        "{runs} run{plural} on {shown}: {:.1} s in {} windows{span}",
+        "{} on {shown}: {:.1} s in {}{span}",
+        count(runs, "run"),
         seconds(overview.duration_ns),
-        overview.windows
+        count(overview.windows, "window")
     )
 }
 

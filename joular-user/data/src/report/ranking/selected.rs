@@ -12,7 +12,7 @@ use crate::{
         measure::{Measure, Unit, Way},
         profile::Profile,
     },
-    text::seconds,
+    text::{count, seconds},
 };
 
 /// A line for each counter, for what was allocated, and for what was moved, as far as there is any of it.
@@ -36,7 +36,7 @@ fn allocated(profile: &Profile) -> Option<String> {
     let megabytes = |bytes: u64| scaled(bytes, Unit::Bytes);
     let (time, all) = (seconds(profile.overview.duration_ns), megabytes(measured.amount(of)));
     let rate = if time > 0.0 { all / time } else { 0.0 };
-    let mut line = format!("allocated {all:.3} MB, {rate:.3} MB/s, by {} samples", measured.samples(of));
+    let mut line = format!("allocated {all:.3} MB, {rate:.3} MB/s, by {}", count(measured.samples(of), "sample"));
     for (by, what) in [
         (SampledBy::AllocationInStep, "threads allocated in step with their buffers, so intervals are wide"),
         (SampledBy::CpuTime, "the place is inferred from samples of CPU time, and the class is unknown"),
@@ -52,7 +52,7 @@ fn allocated(profile: &Profile) -> Option<String> {
 fn moved(profile: &Profile) -> Option<String> {
     let part = |(kind, bytes)| format!("{} {}", amount(bytes), words(kind));
     let parts: Vec<String> = moved_kinds(profile).map(part).collect();
-    (!parts.is_empty()).then(|| format!("moved {}, by {} samples", parts.join(", "), moved_samples(profile)))
+    (!parts.is_empty()).then(|| format!("moved {}, by {}", parts.join(", "), count(moved_samples(profile), "sample")))
 }
 
 /// Kinds of bytes that there are in the selection.

@@ -16,7 +16,7 @@ use crate::{
         profile::{Amounts, OUTSIDE_APP},
     },
     text::{
-        Keep, cut, figures,
+        Keep, count, cut, figures,
         figures::Places,
         line::{Line, Style},
         percent, seconds, share,
@@ -95,12 +95,12 @@ pub fn chosen(report: &Report<'_>) -> Vec<String> {
         lines.push("nothing in the data set matches this selection".to_owned());
     } else {
         lines.push(format!(
-            "selection {} J, {:.1} % of all targets' {} J; {:.3} s of CPU time, {} samples",
+            "selection {} J, {:.1} % of all targets' {} J; {:.3} s of CPU time, {}",
             figures::figure(whole.energy.joules(), report.profile.overview.label),
             share(whole.energy, of),
             figures::figure(of.joules(), report.profile.overview.label),
             seconds(whole.cpu_ns),
-            whole.samples
+            count(whole.samples, "sample")
         ));
     }
     lines.extend(context::inferred(report.profile));

@@ -172,7 +172,7 @@ fn recordings_and_logs_of_experiments_are_looked_through_too() {
         "experiment.json: variants.command: --password",
         "experiment.json: circumstances.options: user information",
         "in 2 files",
-        "1 files of other kinds",
+        "1 file of other kinds",
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }

@@ -12,7 +12,7 @@ use super::{Choices, Compared, Comparison, Format, Measure, Side, Unit, sessions
 use crate::{
     model::target_text::TargetText,
     text::{
-        figures, share,
+        count, figures, share,
         signature::{Method, told_apart},
     },
 };
@@ -93,10 +93,10 @@ impl Side {
 
     /// `30 runs`, or `3 sessions with 30 runs`.
     fn counted(&self) -> String {
-        let runs = self.runs_with_windows();
+        let runs = count(self.runs_with_windows(), "run");
         match self.sessions_with_windows() {
-            0 | 1 => format!("{runs} runs"),
-            sessions => format!("{sessions} sessions with {runs} runs"),
+            0 | 1 => runs,
+            sessions => format!("{sessions} sessions with {runs}"),
         }
     }
 

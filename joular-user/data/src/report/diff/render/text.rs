@@ -6,7 +6,7 @@ use super::{percent, percents, sized};
 use crate::{
     model::target_text::TargetText,
     report::diff::{Change, Choices, Compared, Comparison, Measure, Side, identity::View},
-    text::{Keep, cut, escape, seconds},
+    text::{Keep, count, cut, escape, seconds},
 };
 
 /// Columns for the name of a row.
@@ -78,12 +78,12 @@ fn described(side: &Side, measure: Measure) -> String {
     let label = overview.label.map_or("no energy", |label| label.name());
     let energy = format!(" ({label}{ambiguous}: {}{})", sources.join(", "), side.moved());
     format!(
-        "{}: {}{}, {}, {} windows, {:.1} s, {:.1} CPU s",
+        "{}: {}{}, {}, {}, {:.1} s, {:.1} CPU s",
         escape(&side.data.display().to_string()),
         side.amount(measure),
         if measure == Measure::Energy { energy } else { String::new() },
         side.counted(),
-        side.window_count,
+        count(side.window_count, "window"),
         seconds(overview.duration_ns),
         seconds(side.cpu_ns),
     )
