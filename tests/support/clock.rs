@@ -27,7 +27,17 @@ fn nanoseconds(clock: ClockId) -> u64 {
 }
 
 /// Asks `probe` until it answers. `what` completes "waited … for".
-pub fn wait_for<T>(what: &str, limit: Duration, mut probe: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+pub fn wait_for<T>(what: &str, limit: Duration, probe: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    wait_between(POLL, what, limit, probe)
+}
+
+/// The same for a probe that costs something: it is asked again after a pause.
+pub fn wait_between<T>(
+    pause: Duration,
+    what: &str,
+    limit: Duration,
+    mut probe: impl FnMut() -> Result<Option<T>>,
+) -> Result<T> {
     let end = Instant::now() + limit;
     loop {
         if let Some(found) = probe()? {
@@ -36,6 +46,6 @@ pub fn wait_for<T>(what: &str, limit: Duration, mut probe: impl FnMut() -> Resul
         if Instant::now() > end {
             bail!("waited {limit:?} for {what}, in vain");
         }
-        thread::sleep(POLL);
+        thread::sleep(pause);
     }
 }

@@ -45,6 +45,14 @@ impl Frozen {
         Ok(frozen)
     }
 
+    /// Stops its first thread only.
+    pub fn first_thread(pid: u32) -> Result<Self> {
+        let mut frozen = Self { threads: Vec::new(), not_send: PhantomData };
+        frozen.hold(pid, pid)?;
+        ensure!(!frozen.threads.is_empty(), "thread {pid} is not held");
+        Ok(frozen)
+    }
+
     fn hold(&mut self, pid: u32, tid: u32) -> Result<()> {
         if request(libc::PTRACE_SEIZE, tid, ptr::null_mut()).is_err() {
             // It has ended since it was listed; if not, the next look tries again.
@@ -58,12 +66,8 @@ impl Frozen {
         if !libc::WIFSTOPPED(status) {
             return Ok(());
         }
-        let mut registers = MaybeUninit::<libc::user_regs_struct>::zeroed();
-        request(libc::PTRACE_GETREGS, tid, registers.as_mut_ptr().cast())
-            .with_context(|| format!("reading registers of thread {tid}"))?;
+        let registers = registers(tid)?;
         let name = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
-        // SAFETY: all integers, zeroed at first and filled by the kernel.
-        let registers = unsafe { registers.assume_init() };
         self.threads.push(Thread { tid, name: name.trim_end().to_owned(), registers });
         Ok(())
     }
@@ -88,7 +92,16 @@ fn tids(pid: u32) -> Result<Vec<u32>> {
     Ok(list.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
 }
 
-fn request(request: libc::c_uint, tid: u32, data: *mut libc::c_void) -> io::Result<()> {
+/// Those of a thread that stands.
+pub(crate) fn registers(tid: u32) -> Result<libc::user_regs_struct> {
+    let mut registers = MaybeUninit::<libc::user_regs_struct>::zeroed();
+    request(libc::PTRACE_GETREGS, tid, registers.as_mut_ptr().cast())
+        .with_context(|| format!("reading registers of thread {tid}"))?;
+    // SAFETY: all integers, zeroed at first and filled by the kernel.
+    Ok(unsafe { registers.assume_init() })
+}
+
+pub(crate) fn request(request: libc::c_uint, tid: u32, data: *mut libc::c_void) -> io::Result<()> {
     // SAFETY: `data` is null, or as large as the request fills it.
     match unsafe { libc::ptrace(request, tid as libc::pid_t, ptr::null_mut::<libc::c_void>(), data) } {
         -1 => Err(io::Error::last_os_error()),

@@ -47,6 +47,7 @@ pub mod schedstat;
 pub mod servers;
 pub mod service;
 pub mod shared;
+pub mod slowed;
 pub mod statistics;
 pub mod stolen;
 pub mod strangers;
