@@ -47,7 +47,7 @@ fn capabilities(words: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_unit_and_the_daemon_set_have_the_same_capabilities_and_the_document_explains_each() {
+fn the_unit_the_daemon_set_and_the_selinux_policy_have_the_same_capabilities_and_the_document_explains_each() {
     let line = |file: &str, start: &str| {
         let text = fs::read_to_string(paths::root().join(file)).unwrap();
         let line = text.lines().find_map(|line| line.trim().strip_prefix(start)).unwrap();
@@ -55,6 +55,11 @@ fn the_unit_and_the_daemon_set_have_the_same_capabilities_and_the_document_expla
     };
     let unit = line("packaging/systemd/joular-bpf.service", "CapabilityBoundingSet=");
     assert_eq!(unit, line("packaging/kubernetes/daemon-set.yaml", "add: "));
+    let policy = fs::read_to_string(paths::root().join("packaging/selinux/joular-bpf.cil")).unwrap();
+    // What the administrator can turn on beside these is indented.
+    let rules = policy.lines().filter(|line| line.starts_with("(allow joular_bpf_t self (capability"));
+    let of_policy = rules.flat_map(|rule| capabilities(&rule.split('(').nth(3).unwrap().to_uppercase())).collect();
+    assert_eq!(unit, of_policy);
     let document = fs::read_to_string(paths::root().join("docs/operating.md")).unwrap();
     let rows = document.lines().filter(|line| line.starts_with("| CAP_"));
     let explained: BTreeSet<String> = rows.flat_map(|row| capabilities(row.split('|').nth(1).unwrap())).collect();

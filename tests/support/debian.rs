@@ -1,4 +1,4 @@
-//! A small Debian with systemd, in a directory: what packages are installed on.
+//! Small Debians with systemd, each in a directory: what packages are installed on.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -8,34 +8,50 @@ use crate::paths;
 
 /// Makes such directories from Debian's packages; its package has the same name.
 pub const PROGRAM: &str = "mmdebstrap";
-const PACKAGES: &str = "--include=systemd,systemd-sysv,dbus";
+/// What every one of them has.
+const PACKAGES: &str = "systemd,systemd-sysv,dbus";
 /// Half of it is documentation.
 const NOT_WANTED: [&str; 3] = ["doc", "man", "locale"];
 
-/// The root directory, once it was made.
-pub fn root() -> Option<PathBuf> {
-    Some(directory()).filter(|directory| directory.exists())
+/// A Debian, by its name below `target` and the packages that only it has.
+pub struct Debian {
+    name: &'static str,
+    packages: &'static str,
 }
 
-fn directory() -> PathBuf {
-    paths::target().join("debian")
-}
+pub const PLAIN: Debian = Debian { name: "debian", packages: "" };
 
-/// Makes it, as root, of the release that this machine has.
-pub fn make() -> Result<()> {
-    let target = directory();
-    // Aside first: what an interrupted download left is not taken for whole.
-    let partial = target.with_extension("partial");
-    if partial.exists() {
-        fs::remove_dir_all(&partial).with_context(|| format!("removing {}", partial.display()))?;
+/// With a policy, and what loads it and labels files.
+pub const WITH_SELINUX: Debian = Debian { name: "debian-selinux", packages: ",selinux-policy-default" };
+
+pub const ALL: [Debian; 2] = [PLAIN, WITH_SELINUX];
+
+impl Debian {
+    /// Its root directory, once it was made.
+    pub fn root(&self) -> Option<PathBuf> {
+        Some(self.directory()).filter(|directory| directory.exists())
     }
-    let release = fs::read_to_string("/etc/os-release").context("reading /etc/os-release")?;
-    let suite = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
-    let mut command = Command::new(PROGRAM);
-    command.args(["--mode=root", "--variant=apt", PACKAGES]);
-    command.args(NOT_WANTED.map(|name| format!("--dpkgopt=path-exclude=/usr/share/{name}/*")));
-    command.arg(suite.context("/etc/os-release has no VERSION_CODENAME")?).arg(&partial);
-    let output = command.output().with_context(|| format!("starting {PROGRAM}"))?;
-    ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    fs::rename(&partial, &target).with_context(|| format!("moving a Debian to {}", target.display()))
+
+    fn directory(&self) -> PathBuf {
+        paths::target().join(self.name)
+    }
+
+    /// Makes it, as root, of the release that this machine has.
+    pub fn make(&self) -> Result<()> {
+        let target = self.directory();
+        // Aside first: what an interrupted download left is not taken for whole.
+        let partial = target.with_extension("partial");
+        if partial.exists() {
+            fs::remove_dir_all(&partial).with_context(|| format!("removing {}", partial.display()))?;
+        }
+        let release = fs::read_to_string("/etc/os-release").context("reading /etc/os-release")?;
+        let suite = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+        let mut command = Command::new(PROGRAM);
+        command.args(["--mode=root", "--variant=apt"]).arg(format!("--include={PACKAGES}{}", self.packages));
+        command.args(NOT_WANTED.map(|name| format!("--dpkgopt=path-exclude=/usr/share/{name}/*")));
+        command.arg(suite.context("/etc/os-release has no VERSION_CODENAME")?).arg(&partial);
+        let output = command.output().with_context(|| format!("starting {PROGRAM}"))?;
+        ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+        fs::rename(&partial, &target).with_context(|| format!("moving a Debian to {}", target.display()))
+    }
 }

@@ -276,7 +276,7 @@ fn helm() {
     helm::install().unwrap_or_else(|error| println!("no Helm to render the chart with: {error:#}"));
 }
 
-/// What makes, signs and checks packages, and a Debian to install one on.
+/// What makes, signs and checks packages, and Debians to install one on.
 fn packaging() {
     if !shell::exists("apt-get") {
         return;
@@ -286,9 +286,9 @@ fn packaging() {
         shell::step("installing what makes, signs and checks packages (40 MB)");
         install_packages(&missing).unwrap_or_else(|error| println!("packages are checked less: {error:#}"));
     }
-    if debian::root().is_none() && shell::is_root() {
-        shell::step("making a small Debian in target/debian, to install the package on (200 MB)");
-        debian::make().unwrap_or_else(|error| println!("no Debian to install the package on: {error:#}"));
+    for debian in debian::ALL.iter().filter(|debian| debian.root().is_none() && shell::is_root()) {
+        shell::step("making a small Debian in target, to install the package on (200 MB)");
+        debian.make().unwrap_or_else(|error| println!("no Debian to install the package on: {error:#}"));
     }
 }
 

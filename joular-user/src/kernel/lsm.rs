@@ -65,6 +65,7 @@ mod tests {
             ("none integrity [confidentiality]\n", "", &[("lockdown", Verdict::MissingFeature)]),
             ("", "unconfined_u:unconfined_r:unconfined_t:s0-s0:c0.c1023\0", &[("SELinux", Verdict::Good)]),
             ("", "system_u:system_r:spc_t:s0\0", &[("SELinux", Verdict::Good)]),
+            ("", "system_u:system_r:joular_bpf_t:s0\0", &[("SELinux", Verdict::Good)]),
             ("", "system_u:system_r:container_t:s0:c1,c2\0", &[("SELinux", Verdict::Limited)]),
             ("", "docker-default (enforce)\n", &[("AppArmor", Verdict::Limited)]),
             ("", "/usr/bin/joular-bpf (complain)\n", &[("AppArmor", Verdict::Good)]),

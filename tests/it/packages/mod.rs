@@ -38,6 +38,7 @@ fn the_debian_package_has_what_such_a_package_has() {
         "./usr/bin/joular-bpf",
         "./usr/lib/systemd/system/joular-bpf.service",
         "./etc/joular-bpf/agent.toml",
+        "./usr/share/selinux/packages/joular-bpf.cil",
         "./usr/share/man/man1/joular-bpf-agent.1.gz",
         "./usr/share/bash-completion/completions/joular-bpf",
         "./usr/share/doc/joular-bpf/licenses-of-libraries.txt.gz",
@@ -66,6 +67,7 @@ fn the_archive_has_a_program_that_needs_no_library_and_names_no_directory_of_its
         "LICENSES-OF-LIBRARIES.txt",
         "kubernetes/daemon-set.yaml",
         "helm/joular-bpf/Chart.yaml",
+        "selinux/joular-bpf.cil",
     ] {
         assert!(folder.path().join(file).exists(), "{file} is missing");
     }

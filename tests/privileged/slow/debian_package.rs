@@ -5,7 +5,7 @@ use std::{fs, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
-    debian,
+    debian::{self, Debian},
     initramfs::Initramfs,
     java::{self, Jdk},
     kernels::{self, Kernel},
@@ -55,8 +55,11 @@ const UNIT: &str = "[Unit]\nAfter=multi-user.target\n[Service]\nType=oneshot\nEx
 
 /// Debian's root directory with the package, a JVM, and the script in it.
 pub(super) fn machine(packages: &Packages, script: &str) -> Result<Initramfs> {
-    let mut root = Initramfs::default();
-    // What is added first counts.
+    machine_of(&debian::PLAIN, Initramfs::default(), packages, script)
+}
+
+/// The same of a certain Debian. What is in `root` already counts, instead of what is there otherwise.
+pub(super) fn machine_of(debian: &Debian, mut root: Initramfs, packages: &Packages, script: &str) -> Result<Initramfs> {
     root.file("/root/script", script.as_bytes());
     root.file("/root/joular-bpf.deb", &fs::read(packages.deb()?)?);
     root.file("/etc/systemd/system/script.service", UNIT.as_bytes());
@@ -64,7 +67,7 @@ pub(super) fn machine(packages: &Packages, script: &str) -> Result<Initramfs> {
     // It would wait a minute and a half for its device, which nobody announces here.
     root.link("/etc/systemd/system/serial-getty@ttyS0.service", "/dev/null");
     root.link("/init", "usr/lib/systemd/systemd");
-    root.whole(&debian::root().context("no Debian")?)?;
+    root.whole(&debian.root().context("no Debian")?)?;
     let jdk = Jdk::pinned()?.find(|jdk| jdk.release == 17).context("no JDK 17")?;
     root.whole_at("/jdk", jdk.java.ancestors().nth(2).context("java is in bin")?)?;
     // The service sees no home directory, but those of its targets.

@@ -27,6 +27,7 @@ mod many_containers;
 mod numa;
 mod pods;
 mod protocol;
+mod selinux;
 mod short_threads;
 mod side_by_side;
 mod soak;

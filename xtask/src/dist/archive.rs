@@ -19,7 +19,7 @@ pub fn make(release: &Release, program: &Program) -> Result<PathBuf> {
     tree.write(&format!("{name}/LICENSES-OF-LIBRARIES.txt"), &program.notices)?;
     tree.copy("packaging/agent.toml", &format!("{name}/agent.toml"))?;
     tree.copy("packaging/systemd/joular-bpf.service", &format!("{name}/joular-bpf.service"))?;
-    for folder in ["container", "grafana", "helm", "kubernetes", "prometheus"] {
+    for folder in ["container", "grafana", "helm", "kubernetes", "prometheus", "selinux"] {
         tree.copy_all(&format!("packaging/{folder}"), &format!("{name}/{folder}"))?;
     }
     tree.completions(&program.file, &format!("{name}/"))?;

@@ -36,6 +36,7 @@ mod conservation_tests;
 mod context_tests;
 pub mod counter;
 pub mod counts;
+mod domain_audit;
 mod engine;
 #[cfg(test)]
 mod engine_tests;
