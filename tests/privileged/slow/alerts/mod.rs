@@ -40,8 +40,8 @@ const RULES: [Rule; 13] = [
     Rule { alert: "JoularRunsMissed", numbers: &[("0", Kept)], agent: "short" },
 ];
 
-/// What may fire too: a run that could not be shipped for long waits until the agent tries again.
-const TOO: [(&str, &str); 1] = [("lost", "JoularShippingBehind")];
+/// What may fire too: the agent tries again after a pause, and ships at the lowest priority, however busy the machine is.
+const TOO: [(&str, &str); 2] = [("lost", "JoularShippingBehind"), ("away", "JoularShippingFails")];
 
 /// What happens to an agent of its own, and is mended.
 type Story = fn(&Site) -> Result<()>;

@@ -18,6 +18,7 @@ use joular_tests::{
     prometheus::answer,
     slowed::{Command, Slowed},
 };
+use rustix::process::setpriority_process;
 
 use super::site::{Agent, LIMIT, LOOK, MODEL, Site};
 
@@ -30,7 +31,8 @@ const LATE: Duration = Duration::from_millis(1500);
 /// Between two of them: other maps are written to as well, and that must not add up to what is late.
 const APART: Duration = Duration::from_millis(50);
 const WATTS: Watts = Watts { idle: 20, per_cpu: 30 };
-const SCRAPERS: usize = 4;
+/// Priority of the client that scrapes without a pause: others do not run on a machine that is as busy as this one may be.
+const NICE: i32 = -5;
 /// More than the alert allows.
 const STARTS: u32 = 4;
 /// Which Prometheus has seen of each.
@@ -104,35 +106,34 @@ pub fn full(site: &Site) -> Result<()> {
     counters.mend(0)?;
     agent.resolves(&["JoularNoEnergy"])?;
 
-    let scrapers = Scrapers::of(agent.port);
+    let scraper = Scraper::of(agent.port);
     agent.fires(&["JoularCost"], &[])?;
-    drop(scrapers);
+    drop(scraper);
     agent.resolves(&["JoularCost"])?;
     agent.end()
 }
 
-/// Clients that ask for metrics as often as they are answered; they end when dropped.
-struct Scrapers(Arc<AtomicBool>, Vec<JoinHandle<()>>);
+/// A client that asks for metrics as often as it is answered; it ends when dropped.
+struct Scraper(Arc<AtomicBool>, Option<JoinHandle<()>>);
 
-impl Scrapers {
+impl Scraper {
     fn of(port: u16) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let scrape = |stop: Arc<AtomicBool>| {
-            move || {
-                while !stop.load(Ordering::Relaxed) {
-                    // One whose connection is closed for another one asks again.
-                    let _answer = answer(port, "/metrics", "");
-                }
+        let is_over = Arc::clone(&stop);
+        let scrape = move || {
+            let _allowed = setpriority_process(None, NICE);
+            while !is_over.load(Ordering::Relaxed) {
+                // If its connection is closed for another one, it asks again.
+                let _answer = answer(port, "/metrics", "");
             }
         };
-        let threads = (0..SCRAPERS).map(|_| thread::spawn(scrape(Arc::clone(&stop)))).collect();
-        Self(stop, threads)
+        Self(stop, Some(thread::spawn(scrape)))
     }
 }
 
-impl Drop for Scrapers {
+impl Drop for Scraper {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
-        self.1.drain(..).for_each(|thread| drop(thread.join()));
+        let _ended = self.1.take().map(JoinHandle::join);
     }
 }

@@ -34,7 +34,7 @@ const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\
 const SILENT: Duration = Duration::from_secs(10);
 
 fn ship_to(place: &Path) -> String {
-    format!("{MODEL}rotate = '10s'\nship = {place:?}\n")
+    format!("{MODEL}ship = {place:?}\n")
 }
 
 /// A run that is there before the agent starts.
@@ -55,7 +55,7 @@ pub fn away(site: &Site) -> Result<()> {
     agent.start(&ship_to(&place))?;
     agent.fires(&["JoularShippingBehind"], &[])?;
     share(&place)?;
-    agent.resolves(&["JoularShippingBehind"])?;
+    agent.resolves(&["JoularShippingBehind", "JoularShippingFails"])?;
     agent.end()
 }
 
@@ -64,7 +64,8 @@ pub fn lost(site: &Site) -> Result<()> {
     let mut agent = Agent::new(site, "lost", None)?;
     let place = agent.folder.path().join("place");
     share(&place)?;
-    agent.start(&ship_to(&place))?;
+    // So that a run waits when the agent looks for the second time.
+    agent.start(&format!("{}rotate = '30s'\n", ship_to(&place)))?;
     wait_for("a pass that succeeds", LIMIT, || {
         let metrics = answer(agent.port, "/metrics", "")?.context("it is served")?;
         Ok(metrics.contains("\njoular_ship_last_success_seconds ").then_some(()))
@@ -108,10 +109,10 @@ fn replace(file: &Path, bytes: &[u8]) -> Result<()> {
 pub fn short(site: &Site) -> Result<()> {
     let mut agent = Agent::new(site, "short", None)?;
     let place = agent.folder.path().join("place");
-    agent.start(&format!("{}keep = '15s'\n", ship_to(&place)))?;
+    agent.start(&format!("{}rotate = '10s'\nkeep = '15s'\n", ship_to(&place)))?;
     agent.fires(&["JoularRunsMissed"], &[])?;
     share(&place)?;
-    agent.reload(&format!("{}keep = '1h'\n", ship_to(&place)))?;
+    agent.reload(&format!("{}rotate = '10s'\nkeep = '1h'\n", ship_to(&place)))?;
     agent.resolves(&["JoularRunsMissed"])?;
     agent.end()
 }
