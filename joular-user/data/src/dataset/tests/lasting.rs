@@ -77,7 +77,7 @@ fn windows_that_were_lost_are_counted_and_the_rest_is_whole() {
     assert!(!unwritten.is_failing());
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told[0].contains("no space left") && told[0].ends_with("it is tried again"), "{told:?}");
-    assert_eq!(told[1], format!("the data set is written again; {} windows were lost", unwritten.windows()));
+    assert_eq!(told[1], format!("the data set is written again, without {} windows", unwritten.windows()));
     assert_eq!(lost(root.path()), unwritten.windows(), "the next window says so");
 }
 
@@ -108,7 +108,7 @@ fn what_was_lost_at_the_end_is_said() {
     assert_eq!(windows(&audits).iter().map(|(_, windows)| windows).sum::<u64>() + unwritten.windows(), 30, "{told:?}");
     assert!(unwritten.is_failing() && audits.iter().filter(|audit| !audit.has_ended).count() == 1);
     let last = told.last().unwrap();
-    assert_eq!(*last, format!("the last {} windows of the recording were not written", unwritten.windows()));
+    assert_eq!(*last, format!("not written: the last {} windows of the recording", unwritten.windows()));
 }
 
 #[test]
