@@ -180,13 +180,12 @@ fn files_that_are_missing_are_noticed_or_of_no_consequence() {
 
 #[test]
 fn another_schema_version_is_refused_with_what_to_use_instead() {
-    // One that is newer has two digits: it is another test's.
-    for (version, advice) in [(3, "the joular-bpf that wrote it"), (8, "the joular-bpf that wrote it")] {
+    for (version, advice) in [("09", "the joular-bpf that wrote it"), ("11", "a newer joular-bpf")] {
         let parent = tempfile::tempdir().unwrap();
         let data = parent.path().join("other");
         bad_sets::good(&data);
-        bad_sets::of_version(&data, b'0' + version);
-        let said = format!("it has schema version {version}, this joular-bpf reads version 9: use {advice}");
+        bad_sets::of_version(&data, version.as_bytes().try_into().unwrap());
+        let said = format!("it has schema version {version}, this joular-bpf reads version 10: use {advice}");
         for line in command_lines() {
             expect_error(&line, &run(&line, &data), &[data.to_str().unwrap(), &said]);
         }

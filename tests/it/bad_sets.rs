@@ -133,14 +133,14 @@ pub fn cut(dir: &Path, table: &str) -> PathBuf {
     file
 }
 
-/// Gives all files another schema version, of one digit.
-pub fn of_version(dir: &Path, digit: u8) {
-    // The value is a string of one character behind its key, as Thrift writes it.
-    let (key, known) = (&b"joular_bpf.schema_version"[..], b"\x18\x01");
+/// Gives all files another schema version, of as many digits as the one that they have.
+pub fn of_version(dir: &Path, digits: [u8; 2]) {
+    // The value is a string of two characters behind its key, as Thrift writes it.
+    let (key, known) = (&b"joular_bpf.schema_version"[..], b"\x18\x02");
     for (name, mut bytes) in DataSet::at(dir).files().unwrap() {
         let at = bytes.windows(key.len()).rposition(|window| window == key).unwrap() + key.len();
         assert_eq!(&bytes[at..at + 2], known, "{}", name.display());
-        bytes[at + 2] = digit;
+        bytes[at + 2..at + 4].copy_from_slice(&digits);
         fs::write(dir.join(name), bytes).unwrap();
     }
 }
