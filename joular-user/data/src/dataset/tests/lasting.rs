@@ -77,7 +77,7 @@ fn windows_that_were_lost_are_counted_and_the_rest_is_whole() {
     assert!(!unwritten.is_failing());
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told[0].contains("no space left") && told[0].ends_with("it is tried again"), "{told:?}");
-    assert_eq!(told[1], format!("the data set is written again, without {} windows", unwritten.windows()));
+    assert_eq!(told[1], format!("the data set is written again; lost: {} windows", unwritten.windows()));
     assert_eq!(lost(root.path()), unwritten.windows(), "the next window says so");
 }
 

@@ -103,7 +103,7 @@ impl Lasting {
     pub(super) fn succeeded(&mut self) {
         if self.unwritten.0.is_failing.swap(false, Ordering::Relaxed) {
             let lost = count(std::mem::take(&mut self.lost), "window");
-            (self.tell)(&format!("the data set is written again, without {lost}"));
+            (self.tell)(&format!("the data set is written again; lost: {lost}"));
         }
     }
 
