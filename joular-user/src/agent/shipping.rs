@@ -40,10 +40,10 @@ pub struct Shipments {
     pub unreadable_runs: u64,
     /// When the oldest run that waits began.
     pub oldest_waiting: Option<UnixMicros>,
-    /// When a pass last succeeded.
+    /// When a pass last ended while shipping did not fail.
     pub last_success: Option<UnixMicros>,
     pub failures: u64,
-    /// Whether the last try failed.
+    /// Whether the last try failed. A pass that has nothing to ship is not a try.
     pub is_failing: bool,
 }
 
@@ -62,11 +62,11 @@ impl Progress {
         sums.missed_runs += passed.missed_runs;
         sums.unreadable_runs = passed.unreadable_runs;
         sums.oldest_waiting = passed.oldest_waiting;
-        if !failed {
+        sums.failures += u64::from(failed);
+        sums.is_failing = failed || sums.is_failing && !passed.has_reached;
+        if !sums.is_failing {
             sums.last_success = Some(clock::unix_micros_at(clock::monotonic_now()));
         }
-        sums.failures += u64::from(failed);
-        sums.is_failing = failed;
     }
 }
 
@@ -206,7 +206,8 @@ fn ship(shipper: &mut Shipper, shared: &Shared, progress: &Progress, to: &str) {
         if shared.has_ended() {
             return;
         }
-        if failing.is_news(result.as_ref().copied().map_err(ShipError::cause)) {
+        let outcome = result.as_ref().copied().map_err(ShipError::cause);
+        if (outcome.is_err() || passed.has_reached) && failing.is_news(outcome) {
             match &result {
                 Err(error) => {
                     let waiting = count(passed.waiting_runs, "run");
@@ -279,6 +280,22 @@ mod tests {
         assert_eq!(full, failed("/mnt/b", io::ErrorKind::StorageFull));
         assert_ne!(full, ShipError::from(away).cause());
         assert_ne!(failed("/mnt/a", io::ErrorKind::TimedOut), failed("/mnt/a", io::ErrorKind::ConnectionReset));
+    }
+
+    #[test]
+    fn a_pass_without_work_says_nothing_of_a_place_that_was_away() {
+        let progress = Progress::default();
+        let pass = |has_reached, failed| {
+            progress.add(&Passed { has_reached, ..Passed::default() }, failed);
+            let Shipments { is_failing, last_success, failures, .. } = progress.now();
+            (is_failing, last_success, failures)
+        };
+        let (is_failing, first, failures) = pass(false, false);
+        assert!(!is_failing && first.is_some() && failures == 0, "nothing has failed");
+        assert_eq!(pass(false, true), (true, first, 1));
+        assert_eq!(pass(false, false), (true, first, 1));
+        let (is_failing, last, failures) = pass(true, false);
+        assert!(!is_failing && last > first && failures == 1);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use joular_data::{
     },
     output::Output,
     redact::Redaction,
-    shipping::{Arrived, Shipper},
+    shipping::{Shipper, Spool},
 };
 
 use super::Failure;
@@ -41,8 +41,8 @@ impl Outputs {
             if let Some(ship) = &config.ship {
                 shipper = Some((shipper_of(&directory, ship, &config.redaction)?, ship.to.clone()));
             }
-            let arrived = shipper.as_ref().map(|(shipper, _)| shipper.arrived());
-            outputs.push(data_set(directory, claim, arrived, unwritten, config));
+            let spool = shipper.as_ref().map(|(shipper, _)| shipper.spool());
+            outputs.push(data_set(directory, claim, spool, unwritten, config));
         }
         outputs.push(Box::new(FaultNotices::new(messages::warn)));
         match config.screen {
@@ -74,15 +74,18 @@ impl Outputs {
 fn data_set(
     directory: LocalDirectory,
     claim: Claim,
-    arrived: Option<Arrived>,
+    spool: Option<Spool>,
     unwritten: Option<&Unwritten>,
     config: &Config,
 ) -> Box<dyn Output> {
     let store: Box<dyn Store> = match config.retention {
         Retention { limits, .. } if config.retention.is_limited() => {
             let ring = Ring::new(Arc::new(directory), limits, messages::warn);
-            Box::new(match arrived {
-                Some(arrived) => ring.sparing(move |run| !arrived.has(run)),
+            Box::new(match spool {
+                Some(spool) => {
+                    let told = spool.clone();
+                    ring.sparing(move |run| !spool.has_arrived(run)).announcing(move |run| told.removing(run))
+                }
                 None => ring,
             })
         }

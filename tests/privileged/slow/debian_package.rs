@@ -11,6 +11,7 @@ use joular_tests::{
     kernels::{self, Kernel},
     notes,
     packages::{MOST_EXPOSURE, Packages, is_of_an_older_systemd},
+    paths,
 };
 
 /// An emulated machine takes a minute; on a loaded one several.
@@ -20,9 +21,9 @@ const LIMIT: Duration = Duration::from_secs(900);
 const CLOCK: [&str; 2] = ["-rtc", "base=2026-11-23T12:00:00"];
 
 /// Runs once the system has started. Each part says what it found, as `name: value`.
-const SCRIPT: &str = r#"#!/bin/sh
-exec > /dev/console 2>&1
-cd /root
+const SCRIPT: &str = r#"#!/bin/bash
+cd /root || exit
+. ./administrator.sh
 state() { echo "$1: $(systemctl is-enabled joular-bpf 2> /dev/null) $(systemctl is-active joular-bpf)"; }
 dpkg --install joular-bpf.deb
 state installed
@@ -30,12 +31,12 @@ state installed
 until grep -q ready java.txt; do sleep 0.2; done
 systemctl enable --quiet --now joular-bpf
 state started
-until systemctl show --property StatusText --value joular-bpf | grep "Recording 1 process"; do sleep 1; done
+recording
 main=$(systemctl show --property MainPID --value joular-bpf)
 echo "capabilities: $(grep CapEff "/proc/$main/status")"
 sleep 4
 dpkg --install joular-bpf.deb
-until systemctl show --property StatusText --value joular-bpf | grep "Recording 1 process"; do sleep 1; done
+recording
 state upgraded
 [ "$main" != "$(systemctl show --property MainPID --value joular-bpf)" ] && echo "new process: yes"
 sleep 4
@@ -53,7 +54,7 @@ systemctl poweroff
 
 const UNIT: &str = "[Unit]\nAfter=multi-user.target\n[Service]\nType=oneshot\nExecStart=/root/script\n";
 
-/// Debian's root directory with the package, a JVM, and the script in it.
+/// Debian's root directory with the package, a JVM, the script in it, and what the script sources.
 pub(super) fn machine(packages: &Packages, script: &str) -> Result<Initramfs> {
     machine_of(&debian::PLAIN, Initramfs::default(), packages, script)
 }
@@ -61,6 +62,7 @@ pub(super) fn machine(packages: &Packages, script: &str) -> Result<Initramfs> {
 /// The same of a certain Debian. What is in `root` already counts, instead of what is there otherwise.
 pub(super) fn machine_of(debian: &Debian, mut root: Initramfs, packages: &Packages, script: &str) -> Result<Initramfs> {
     root.file("/root/script", script.as_bytes());
+    root.file("/root/administrator.sh", &fs::read(paths::fixtures().join("administrator.sh"))?);
     root.file("/root/joular-bpf.deb", &fs::read(packages.deb()?)?);
     root.file("/etc/systemd/system/script.service", UNIT.as_bytes());
     root.link("/etc/systemd/system/multi-user.target.wants/script.service", "../script.service");

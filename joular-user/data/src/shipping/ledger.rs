@@ -5,6 +5,7 @@
 
 use std::{
     collections::BTreeSet,
+    mem,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -32,16 +33,47 @@ struct Content {
     runs: BTreeSet<RunName>,
 }
 
-/// The runs that have arrived, for those who must know it meanwhile. Copies share it.
+/// What the shipper of a data set and who removes its runs tell each other. Copies share it.
 #[derive(Clone, Debug, Default)]
-pub struct Arrived(Arc<Mutex<BTreeSet<RunName>>>);
+pub struct Spool(Arc<Mutex<Runs>>);
 
-impl Arrived {
-    pub fn has(&self, run: &RunName) -> bool {
-        self.runs().contains(run)
+#[derive(Debug, Default)]
+struct Runs {
+    arrived: BTreeSet<RunName>,
+    /// Those that go, or have gone, before they have arrived.
+    removed: BTreeSet<RunName>,
+}
+
+impl Spool {
+    pub fn has_arrived(&self, run: &RunName) -> bool {
+        self.runs().arrived.contains(run)
     }
 
-    fn runs(&self) -> MutexGuard<'_, BTreeSet<RunName>> {
+    /// To be called before the first file of the run is removed.
+    pub fn removing(&self, run: &RunName) {
+        let mut runs = self.runs();
+        if !runs.arrived.contains(run) {
+            runs.removed.insert(run.clone());
+        }
+    }
+
+    /// Also if it is being removed meanwhile: the other store has all of it.
+    fn arrived(&self, run: RunName) {
+        let mut runs = self.runs();
+        runs.removed.remove(&run);
+        runs.arrived.insert(run);
+    }
+
+    pub(super) fn is_removed(&self, run: &RunName) -> bool {
+        self.runs().removed.contains(run)
+    }
+
+    /// Those that were removed since this was last asked.
+    pub(super) fn take_removed(&self) -> BTreeSet<RunName> {
+        mem::take(&mut self.runs().removed)
+    }
+
+    fn runs(&self) -> MutexGuard<'_, Runs> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -52,7 +84,7 @@ pub(super) struct Ledger {
     /// Of the file: a data set may be shipped to several stores.
     name: String,
     target: String,
-    pub(super) arrived: Arrived,
+    pub(super) spool: Spool,
 }
 
 impl Ledger {
@@ -64,19 +96,20 @@ impl Ledger {
             Some(_) => serde_json::from_slice::<Content>(&file.read_whole(MAX_BYTES)?).unwrap_or_default(),
             None => Content::default(),
         };
-        let runs = if content.target == target { content.runs } else { BTreeSet::new() };
-        Ok(Self { name, target, arrived: Arrived(Arc::new(Mutex::new(runs))) })
+        let arrived = if content.target == target { content.runs } else { BTreeSet::new() };
+        let runs = Runs { arrived, removed: BTreeSet::new() };
+        Ok(Self { name, target, spool: Spool(Arc::new(Mutex::new(runs))) })
     }
 
     /// Forgets runs that are no more.
     pub(super) fn retain(&mut self, exists: impl Fn(&RunName) -> bool) {
-        self.arrived.runs().retain(exists);
+        self.spool.runs().arrived.retain(exists);
     }
 
     pub(super) fn add(&mut self, store: &Arc<dyn Store>, run: RunName) -> Result<(), OutputError> {
-        self.arrived.runs().insert(run);
+        self.spool.arrived(run);
         let path = || PathBuf::from(SHIPPED).join(&self.name);
-        let content = Content { target: self.target.clone(), runs: self.arrived.runs().clone() };
+        let content = Content { target: self.target.clone(), runs: self.spool.runs().arrived.clone() };
         let bytes = serde_json::to_vec(&content).map_err(|error| OutputError::Io {
             action: "writing",
             path: path(),

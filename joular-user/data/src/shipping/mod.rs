@@ -10,6 +10,7 @@
 
 mod ledger;
 mod pace;
+mod passed;
 #[cfg(test)]
 mod tests;
 
@@ -23,11 +24,10 @@ use std::{
     time::Duration,
 };
 
-use serde::Serialize;
 use thiserror::Error;
 
-pub use self::ledger::Arrived;
 use self::{ledger::Ledger, pace::Pace};
+pub use self::{ledger::Spool, passed::Passed};
 use crate::{
     dataset::{
         column::Table as _,
@@ -46,7 +46,6 @@ use crate::{
     output::OutputError,
     redact::Redaction,
     rollup,
-    text::count,
 };
 
 /// No file of a rollup is larger.
@@ -113,45 +112,6 @@ impl ShipError {
     }
 }
 
-/// What became of a pass.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Passed {
-    pub runs: u64,
-    /// Published in this pass.
-    pub files: u64,
-    pub bytes: u64,
-    /// Runs that have ended and wait, after the pass.
-    pub waiting_runs: u64,
-    /// Of these, runs that cannot be read.
-    pub unreadable_runs: u64,
-    /// When the oldest run that waits began, of those whose row can be read.
-    #[serde(skip)]
-    pub oldest_waiting: Option<UnixMicros>,
-    /// Runs that were removed from the data set before they arrived.
-    pub missed_runs: u64,
-    /// What went wrong beside, such as with a run that cannot be read, each reported once.
-    pub problems: Vec<String>,
-}
-
-impl Passed {
-    /// Says what was done.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub fn say(&self, json: bool, out: &mut impl io::Write) -> io::Result<()> {
-        if json {
-            serde_json::to_writer(&mut *out, self)?;
-            return writeln!(out);
-        }
-        #[allow(clippy::cast_precision_loss, reason = "for people")]
-        let mib = self.bytes as f64 / f64::from(1 << 20);
-        let (runs, files) = (count(self.runs, "run"), count(self.files, "new file"));
-        writeln!(out, "shipped {runs}: {files}, {mib:.1} MiB")?;
-        let waiting = count(self.waiting_runs, "run");
-        if self.waiting_runs > 0 { writeln!(out, "not shipped: {waiting}") } else { Ok(()) }
-    }
-}
-
 /// Ships the runs of one data set to one store.
 pub struct Shipper {
     from: Arc<dyn Store>,
@@ -164,6 +124,8 @@ pub struct Shipper {
     ended: BTreeSet<RunName>,
     /// Runs that have ended and have not arrived, at the last look, with their start if it can be read.
     waiting: BTreeMap<RunName, Option<UnixMicros>>,
+    /// Runs that were counted as missed and whose files are still there.
+    missed: BTreeSet<RunName>,
     told: BTreeSet<RunName>,
     told_of_ledger: bool,
 }
@@ -212,14 +174,15 @@ impl Shipper {
             scratch: None,
             ended,
             waiting: BTreeMap::new(),
+            missed: BTreeSet::new(),
             told: BTreeSet::new(),
             told_of_ledger: false,
         })
     }
 
-    /// The runs that have arrived, also later.
-    pub fn arrived(&self) -> Arrived {
-        self.ledger.arrived.clone()
+    /// For whoever removes runs of the data set.
+    pub fn spool(&self) -> Spool {
+        self.ledger.spool.clone()
     }
 
     /// Ships every run that has ended, the oldest first. `wait` is called to keep the pace, and says whether to
@@ -240,13 +203,13 @@ impl Shipper {
     fn ship(&mut self, passed: &mut Passed, wait: &mut dyn FnMut(Duration) -> bool) -> Result<(), ShipError> {
         let runs = files::rows(&self.from)?;
         let waited = mem::take(&mut self.waiting);
-        passed.missed_runs = waited.keys().filter(|name| !runs.contains_key(*name)).count() as u64;
+        self.count_missed(&runs, &waited, passed);
         self.ledger.retain(|name| runs.contains_key(name));
         self.ended.retain(|name| runs.contains_key(name));
         self.told.retain(|name| runs.contains_key(name));
         let mut due = Vec::new();
         for (name, file) in &runs {
-            if self.ledger.arrived.has(name) {
+            if self.ledger.spool.has_arrived(name) || self.missed.contains(name) {
                 continue;
             }
             match run_row::read(file) {
@@ -257,7 +220,11 @@ impl Shipper {
                 // Under way.
                 Ok(_) => {}
                 // It was removed since the rows were listed.
-                Err(error) if error.is_gone() => passed.missed_runs += u64::from(waited.contains_key(name)),
+                Err(error) if error.is_gone() => {
+                    if waited.contains_key(name) {
+                        self.miss(name, passed);
+                    }
+                }
                 Err(error) => self.tell(name, &error, passed),
             }
         }
@@ -268,6 +235,7 @@ impl Shipper {
         // Not before: a run that has ended has all its files now.
         let mut whole = found(&self.from)?;
         let (to, mut pace) = (self.to.open()?, Pace::new(self.options.most_bytes_per_s));
+        passed.has_reached = true;
         for (name, row) in due {
             let Some(files) = whole.remove(name) else { continue };
             match self.ship_run(row, &files, to.as_ref(), &mut pace, wait, passed) {
@@ -282,11 +250,33 @@ impl Shipper {
                     }
                 }
                 Ok(false) => break,
+                // The next pass counts it.
+                Err(ShipError::DataSet(_)) if self.ledger.spool.is_removed(name) => {}
                 Err(ShipError::DataSet(error)) => self.tell(name, &error, passed),
                 Err(error) => return Err(error),
             }
         }
         Ok(())
+    }
+
+    /// Counts the runs that went before they arrived: those that a ring has announced, also if no pass has seen them, and
+    /// those that waited and are no longer listed in `runs`, whoever removed them. `runs` was listed before this is called: a
+    /// run that it lacks was announced by then.
+    fn count_missed(
+        &mut self,
+        runs: &BTreeMap<RunName, StoredFile>,
+        waited: &BTreeMap<RunName, Option<UnixMicros>>,
+        passed: &mut Passed,
+    ) {
+        let gone = waited.keys().filter(|name| !runs.contains_key(*name));
+        for name in self.ledger.spool.take_removed().iter().chain(gone) {
+            self.miss(name, passed);
+        }
+        self.missed.retain(|name| runs.contains_key(name));
+    }
+
+    fn miss(&mut self, name: &RunName, passed: &mut Passed) {
+        passed.missed_runs += u64::from(self.missed.insert(name.clone()));
     }
 
     /// A run that cannot be read must not keep the others from being shipped.

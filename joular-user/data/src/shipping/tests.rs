@@ -14,6 +14,7 @@ use crate::{
         OutputDirectory, ParquetOutput, audit,
         fixture::{self, FLUSH_NS, SECOND},
         fixture_store::FailingStore,
+        layout::RunName,
         store::{LocalDirectory, SHARE_MARK, SharedPlace, Store},
     },
     events::Event,
@@ -62,6 +63,15 @@ fn shipper(from: &Path, to: Arc<dyn Store>, window_ns: Option<u64>) -> Shipper {
     Shipper::of_recorded(local(from), SharedPlace::Store(to), options(window_ns)).unwrap()
 }
 
+fn named(run: &str) -> RunName {
+    ("host=node-1".to_owned(), run.to_owned())
+}
+
+fn remove(root: &Path, run: &str) {
+    let of_run = files(root).into_iter().filter(|(name, _)| name.contains(run));
+    of_run.for_each(|(name, _)| fs::remove_file(root.join(name)).unwrap());
+}
+
 fn pass(shipper: &mut Shipper) -> Passed {
     let (passed, result) = shipper.pass(&mut |_| false);
     result.unwrap();
@@ -86,7 +96,8 @@ fn what_arrives_is_the_rollup_of_all_runs() {
     let expected = rolled_up(from.path());
     assert_eq!(files(to.path()), expected);
     let bytes: u64 = expected.iter().map(|(_, bytes)| bytes.len() as u64).sum();
-    assert_eq!(passed, Passed { runs: 2, files: expected.len() as u64, bytes, ..Passed::default() });
+    let all = Passed { runs: 2, files: expected.len() as u64, bytes, has_reached: true, ..Passed::default() };
+    assert_eq!(passed, all);
     assert!(audit::is_well(&audit::run(to.path()).unwrap()));
 }
 
@@ -181,10 +192,26 @@ fn a_run_that_cannot_be_read_holds_up_no_other_and_is_told_once() {
     assert!(first.problems[0].contains(&broken), "{first:?}");
     let second = pass(&mut shipper);
     assert_eq!((second.runs, second.waiting_runs, second.unreadable_runs, second.problems.len()), (0, 1, 1, 0));
-    // The ring removes it.
-    let of_broken = files(from.path()).into_iter().filter(|(name, _)| name.contains("a-1"));
-    of_broken.for_each(|(name, _)| fs::remove_file(from.path().join(name)).unwrap());
+    remove(from.path(), "a-1");
     assert_eq!(pass(&mut shipper), Passed { missed_runs: 1, ..Passed::default() });
+}
+
+#[test]
+fn runs_that_are_removed_before_a_pass_has_seen_them_are_missed_each_once() {
+    let (from, to) = (recorded(&["a-1", "a-2"]), tempfile::tempdir().unwrap());
+    let mut shipper = shipper(from.path(), local(to.path()), MINUTE);
+    let missed = |missed_runs| Passed { missed_runs, ..Passed::default() };
+    // One that is gone, and one whose files are still there when the pass looks.
+    ["a-0", "a-1"].into_iter().for_each(|run| shipper.spool().removing(&named(run)));
+    let first = pass(&mut shipper);
+    assert_eq!((first.runs, first.missed_runs, first.waiting_runs), (1, 2, 0), "{first:?}");
+    assert_eq!(pass(&mut shipper), missed(0));
+    remove(from.path(), "a-1");
+    assert_eq!(pass(&mut shipper), missed(0));
+    // What has arrived may go.
+    shipper.spool().removing(&named("a-2"));
+    remove(from.path(), "a-2");
+    assert_eq!(pass(&mut shipper), missed(0));
 }
 
 #[test]
@@ -243,12 +270,11 @@ fn a_share_that_is_not_mounted_gets_nothing_and_holds_up_nothing_else() {
         assert_eq!(passed, Passed { waiting_runs: 2, oldest_waiting: started, ..Passed::default() });
         assert_eq!(fs::read_dir(to.path()).unwrap().count(), 0);
     }
-    let arrived = shipper.arrived();
-    let run = |id: &str| ("host=node-1".to_owned(), id.to_owned());
+    let spool = shipper.spool();
     fs::write(to.path().join(SHARE_MARK), "").unwrap();
-    assert!(!arrived.has(&run("a-1")));
+    assert!(!spool.has_arrived(&named("a-1")));
     assert_eq!(pass(&mut shipper).runs, 2);
-    assert!(arrived.has(&run("a-1")) && arrived.has(&run("a-2")));
+    assert!(spool.has_arrived(&named("a-1")) && spool.has_arrived(&named("a-2")));
     assert_eq!(files(to.path()), rolled_up(from.path()));
 }
 

@@ -45,12 +45,16 @@ type Tell = Box<dyn Fn(&str) + Send + Sync>;
 /// Whether a run stays although there is no room.
 type IsSpared = Box<dyn Fn(&RunName) -> bool + Send + Sync>;
 
+/// What is told of a run before it is removed.
+type Removing = Box<dyn Fn(&RunName) + Send + Sync>;
+
 /// A store whose oldest runs go.
 pub struct Ring {
     store: Arc<dyn Store>,
     limits: Limits,
     tell: Tell,
     is_spared: IsSpared,
+    removing: Removing,
     /// What is known of runs that have ended: they are measured once.
     measured: Mutex<BTreeMap<RunName, Kept>>,
 }
@@ -76,7 +80,8 @@ struct Kept {
 impl Ring {
     /// `tell` is called with a line for people when a run goes because the disk is full.
     pub fn new(store: Arc<dyn Store>, limits: Limits, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self { store, limits, tell: Box::new(tell), is_spared: Box::new(|_| false), measured: Mutex::default() }
+        let (tell, is_spared, removing) = (Box::new(tell), Box::new(|_: &_| false), Box::new(|_: &_| ()));
+        Self { store, limits, tell, is_spared, removing, measured: Mutex::default() }
     }
 
     /// Without room, other runs than these go. Beyond the limits of time and bytes they go like all others.
@@ -85,18 +90,24 @@ impl Ring {
         Self { is_spared: Box::new(is_spared), ..self }
     }
 
+    /// `removing` is called with every run before it goes, for whatever reason.
+    #[must_use]
+    pub fn announcing(self, removing: impl Fn(&RunName) + Send + Sync + 'static) -> Self {
+        Self { removing: Box::new(removing), ..self }
+    }
+
     /// Removes the oldest runs until the rest is within the limits.
     fn enforce(&self, current: &RunName) -> Result<()> {
         let runs = self.runs(current)?;
         let (mut time_ns, mut bytes, mut is_over) = (0_u64, 0_u64, false);
-        for (_, run) in runs.iter().rev() {
+        for (name, run) in runs.iter().rev() {
             (time_ns, bytes) = (time_ns.saturating_add(run.time_ns), bytes.saturating_add(run.bytes));
             let is_beyond = |sum: u64, most: Option<u64>| most.is_some_and(|most| sum > most);
             // A run that is older than one that has to go, goes too: nobody expects holes.
             is_over |= is_beyond(time_ns, self.limits.time_ns) || is_beyond(bytes, self.limits.bytes);
             // Without windows it is what was left when a removal was interrupted, or nothing at all.
             if is_over || !run.has_windows {
-                self.remove_run(run)?;
+                self.remove_run(name, run)?;
             }
         }
         Ok(())
@@ -147,8 +158,8 @@ impl Ring {
     /// Removes the oldest run that may go. Returns whether there was any.
     fn make_room(&self, current: &RunName, why: &str) -> Result<bool> {
         let runs = self.runs(current)?;
-        let Some((_, oldest)) = runs.iter().find(|(name, _)| !(self.is_spared)(name)) else { return Ok(false) };
-        self.remove_run(oldest)?;
+        let Some((name, oldest)) = runs.iter().find(|(name, _)| !(self.is_spared)(name)) else { return Ok(false) };
+        self.remove_run(name, oldest)?;
         #[allow(clippy::cast_precision_loss, reason = "for people")]
         let mib = oldest.bytes as f64 / f64::from(1 << 20);
         let time_s = seconds(oldest.time_ns);
@@ -159,7 +170,8 @@ impl Ring {
         Ok(true)
     }
 
-    fn remove_run(&self, run: &Kept) -> Result<()> {
+    fn remove_run(&self, name: &RunName, run: &Kept) -> Result<()> {
+        (self.removing)(name);
         run.files.iter().try_for_each(|file| Ok(self.store.remove(file)?))
     }
 

@@ -1,7 +1,7 @@
 //! Tests recordings that go on for ever: they are cut into runs, and the oldest runs go.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
@@ -255,11 +255,19 @@ impl Store for SmallDisk {
 fn through_ring(root: &Path, limits: Limits, most: u64) -> Vec<String> {
     let directory = LocalDirectory::new(root, None);
     let claim = directory.claim(ClaimKind::Write).unwrap();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let listener = Arc::clone(&told);
+    let (told, announced) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(BTreeSet::new())));
+    let (listener, going) = (Arc::clone(&told), Arc::clone(&announced));
     let disk = SmallDisk { directory, most: Arc::new(most.into()) };
-    let ring = Ring::new(Arc::new(disk), limits, move |line| listener.lock().unwrap().push(line.to_owned()));
+    let ring = Ring::new(Arc::new(disk), limits, move |line| listener.lock().unwrap().push(line.to_owned()))
+        .announcing(move |run| assert!(going.lock().unwrap().insert(run.clone()), "{run:?} goes twice"));
     play_output(Rotated::new(ParquetOutput::into_store(Box::new(ring), claim, FLUSH_NS), EVERY_NS), no_change);
+    // Each run is there, or it was announced that it goes.
+    let left = audited(root).into_iter().map(|audit| ("host=node-1".to_owned(), audit.run_id));
+    let announced = announced.lock().unwrap();
+    let all: BTreeSet<_> = left.chain(announced.iter().cloned()).collect();
+    let every: BTreeSet<_> =
+        ["", ".0001", ".0002", ".0003"].map(|end| ("host=node-1".to_owned(), format!("{RUN_ID}{end}"))).into();
+    assert_eq!(all, every);
     let told = told.lock().unwrap();
     told.clone()
 }
