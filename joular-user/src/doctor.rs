@@ -10,6 +10,7 @@ use joular_data::{
     model::{
         counter::Counter,
         domain::{Domain, Label, Update},
+        units::Pid,
     },
     text::{escape_lines, harmless_json},
 };
@@ -29,7 +30,11 @@ use crate::{
         sampler::TIMERS_REFUSED,
     },
     privileges,
-    procs::proc_files::ProcFiles,
+    procs::{
+        maps::{MappingKind, Maps},
+        namespaces::open_mapped,
+        proc_files::ProcFiles,
+    },
 };
 
 #[derive(Serialize)]
@@ -52,6 +57,7 @@ pub fn checks(proc_root: &Path, options: &EnergyOptions) -> Vec<Check> {
     checks.push(counters());
     checks.push(java_processes(proc_root));
     checks.push(foreign_memory());
+    checks.push(mapped_files());
     checks
 }
 
@@ -221,6 +227,23 @@ fn foreign_memory() -> Check {
     }
     let advice = "run as root or grant CAP_SYS_PTRACE: without it stacks and names of other users' JVMs are missing";
     Check::new(name, Verdict::MissingPrivilege, "CAP_SYS_PTRACE is missing", Some(advice))
+}
+
+/// Opens a file by a mapping of this very process: the kernel asks for the same privilege as for any other, and so may a
+/// security module.
+fn mapped_files() -> Check {
+    let name = "mapped files";
+    let (proc_root, pid) = (Path::new("/proc"), Pid(std::process::id()));
+    let maps = Maps::read(proc_root, pid).unwrap_or_default();
+    let Some(mapping) = maps.iter().find(|mapping| mapping.kind == MappingKind::File) else {
+        return Check::new(name, Verdict::Good, "this program has none", None);
+    };
+    let Err(error) = open_mapped(proc_root, pid, mapping, u64::MAX) else {
+        return Check::new(name, Verdict::Good, "they can be opened, whatever became of their names", None);
+    };
+    let advice = "grant CAP_CHECKPOINT_RESTORE; under SELinux, load the policy of the package: without it code has no \
+                  names, and JVMs are not understood, where a file cannot be opened by its name";
+    Check::new(name, Verdict::Limited, error.to_string(), Some(advice))
 }
 
 const fn verdict_name(verdict: Verdict) -> &'static str {

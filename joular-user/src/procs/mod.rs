@@ -11,6 +11,7 @@
 pub mod attach;
 pub mod containers;
 pub mod deadline;
+mod in_root;
 pub mod java;
 pub mod kubernetes;
 pub mod limits;

@@ -2,7 +2,7 @@
 //!
 //! A target chooses what stands at a path in its own root: a link out of it, a FIFO that blocks
 //! whoever opens it, a device, a file of someone else, an endless file. So every file is looked up
-//! within the target's root (`RESOLVE_IN_ROOT`), first as a mere location (`O_PATH`, which runs no
+//! within the target's root ([`in_root`](super::in_root)), first as a mere location (`O_PATH`, which runs no
 //! driver and cannot block), checked, and only then opened for reading.
 //!
 //! The directories are held open, so a process's perf map and its libraries stay reachable when it
@@ -17,12 +17,11 @@ use std::{
 };
 
 use joular_data::model::{target_text::TargetText, units::Pid};
-use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat, openat2, statat, unlinkat,
-};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, open, openat, statat, unlinkat};
 use thiserror::Error;
 
-use crate::procs::maps::Mapping;
+pub use super::in_root::Links;
+use super::{in_root::locate, maps::Mapping};
 
 #[derive(Debug, Error)]
 pub enum TargetFileError {
@@ -47,14 +46,6 @@ impl TargetFileError {
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Open { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
-}
-
-/// Whether a path may lead through symbolic links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Links {
-    Refuse,
-    /// Followed, but `/` and `..` stay inside the target's root.
-    WithinRoot,
 }
 
 /// Who a file may belong to.
@@ -98,7 +89,10 @@ impl TargetRoot {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root =
             open(&path, flags, Mode::empty()).map_err(|source| TargetFileError::Root { pid, source: source.into() })?;
-        let tmp = openat2(&root, "tmp", flags, Mode::empty(), resolve(Links::WithinRoot)).ok();
+        let tmp = locate(root.as_fd(), Path::new("tmp"), Links::WithinRoot).ok();
+        let is_directory =
+            |tmp: &OwnedFd| fstat(tmp).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
+        let tmp = tmp.filter(is_directory);
         Ok(Self { root, tmp })
     }
 
@@ -114,7 +108,7 @@ impl TargetRoot {
 
     /// Opens a file by the path that the target knows it by.
     pub fn open_file(&self, path: &str, expect: &Expect) -> Result<File, TargetFileError> {
-        // Under RESOLVE_IN_ROOT the leading slash means this very root.
+        // A leading slash means this very root.
         open_checked(self.root.as_fd(), path, path, expect)
     }
 
@@ -156,17 +150,8 @@ pub fn open_mapped(proc_root: &Path, pid: Pid, mapping: &Mapping, max_bytes: u64
     check_and_reopen(&located, &shown, &Expect { links: Links::WithinRoot, owner: Owner::Anyone, max_bytes })
 }
 
-fn resolve(links: Links) -> ResolveFlags {
-    let flags = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    if links == Links::Refuse { flags | ResolveFlags::NO_SYMLINKS } else { flags }
-}
-
 fn open_checked(directory: BorrowedFd<'_>, path: &str, shown: &str, expect: &Expect) -> Result<File, TargetFileError> {
-    let mut flags = OFlags::PATH | OFlags::CLOEXEC;
-    if expect.links == Links::Refuse {
-        flags |= OFlags::NOFOLLOW;
-    }
-    let located = openat2(directory, path, flags, Mode::empty(), resolve(expect.links)).map_err(|error| {
+    let located = locate(directory, Path::new(path), expect.links).map_err(|error| {
         if error == rustix::io::Errno::LOOP {
             TargetFileError::Link { path: shown.into() }
         } else {

@@ -14,6 +14,7 @@ use joular_data::{
 use super::{
     builds::Library,
     open_instance::{Facts, OpenInstance},
+    questions::NoFile,
 };
 use crate::{
     procs::deadline::Pending,
@@ -142,8 +143,8 @@ pub struct Opened {
 
 #[derive(Debug, thiserror::Error)]
 pub enum InstanceError {
-    #[error("reading {0}: it cannot be opened")]
-    NoFile(TargetText),
+    #[error("opening {0}: {1}")]
+    NoFile(TargetText, NoFile),
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error("reading the run-time system was not finished")]

@@ -15,7 +15,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use joular_data::{events::JvmNews, model::units::Tid};
+use joular_data::{
+    events::JvmNews,
+    model::{target_text::TargetText, units::Tid},
+};
 use joular_ebpf::abi::{CompilerThread, JvmUnwind};
 
 use super::{
@@ -27,6 +30,7 @@ use super::{
     open_instance::{Facts, OpenInstance},
     perf_map::requests::ProcessKey,
     process::Process,
+    questions::NoFile,
 };
 use crate::{
     procs::{
@@ -38,7 +42,8 @@ use crate::{
 
 const MIN_PAUSE: Duration = Duration::from_millis(20);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
-/// Time for the dynamic linker to finish with the library. What makes no sense after it never will.
+/// Time for the dynamic linker to finish with the library. What makes no sense after it never will, but a file system that
+/// is slow gets as much time as a start.
 const MAX_LOADING: Duration = Duration::from_secs(3);
 /// A run-time system starts within this time, unless it is stopped or starved. After it, the
 /// process is looked at seldom, for as long as it lasts.
@@ -261,6 +266,7 @@ fn next_pause(error: &InstanceError, since: Duration, pause: Duration) -> Option
     match error {
         InstanceError::Open(OpenError::Starting) if since >= SLOW_STARTING => Some(SLOW_PAUSE),
         InstanceError::Unfinished => Some(SLOW_PAUSE),
+        InstanceError::NoFile(_, NoFile::Late) => (since < SLOW_STARTING).then_some(pause),
         InstanceError::Open(OpenError::Starting) => Some(pause),
         _ => (since < MAX_LOADING).then_some(pause),
     }
@@ -274,22 +280,24 @@ fn begin_opening(
     builds: &Builds,
 ) -> Pending<Trial> {
     let (proc_root, pid) = (process.proc_root().to_owned(), process.pid());
-    let used = process.file_use(&mapping, native);
-    let file = used.and_then(|used| native.open(used.key));
-    let of_process = used.map(|file| Library { file, user: process.user() });
-    let known = of_process.map_or(Known::Nothing, |library| builds.of(library));
+    let name: TargetText = mapping.file_name().unwrap_or_default().into();
+    let no_file = move |why| InstanceError::NoFile(name.clone(), why);
+    let library = process.file_use(&mapping, native).map(|file| Library { file, user: process.user() });
+    let known = library.as_ref().map_or(Known::Nothing, |library| builds.of(*library));
+    let file = library.as_ref().ok().and_then(|library| native.open(library.file.key));
     let open = move || {
-        let no_file = || InstanceError::NoFile(mapping.file_name().unwrap_or_default().into());
-        let library = LoadedLibrary { proc_root: &proc_root, pid, mapping: &mapping };
+        let library = library.map_err(&no_file)?;
+        let loaded = LoadedLibrary { proc_root: &proc_root, pid, mapping: &mapping };
         let build = match known {
             Known::Build(build) => build,
-            Known::Copy(copy) => copy.of_copy(&library)?,
+            Known::Copy(copy) => copy.of_copy(&loaded)?,
             Known::Nothing => {
-                system.read_build(file.as_ref().and_then(Copies::readable).ok_or_else(no_file)?, &library)?
+                let file = file.as_ref().and_then(Copies::readable).ok_or_else(|| no_file(NoFile::Changed))?;
+                system.read_build(file, &loaded)?
             }
         };
-        let instance = Arc::clone(&build).open(&library)?;
-        Ok(Opened { instance, build, library: of_process.ok_or_else(no_file)? })
+        let instance = Arc::clone(&build).open(&loaded)?;
+        Ok(Opened { instance, build, library })
     };
     deadline::begin(Some(process.owner()), move || {
         let begun = Instant::now();
@@ -304,14 +312,17 @@ mod tests {
     #[test]
     fn one_that_is_still_starting_is_never_given_up() {
         let starting = InstanceError::Open(OpenError::Starting);
-        let no_file = InstanceError::NoFile("libjvm.so".into());
+        let no_file = |why| InstanceError::NoFile("libjvm.so".into(), why);
+        let (late, changed) = (no_file(NoFile::Late), no_file(NoFile::Changed));
         for (error, since_s, expected) in [
             (&starting, 0, Some(MIN_PAUSE)),
             (&starting, 59, Some(MIN_PAUSE)),
             (&starting, 60, Some(SLOW_PAUSE)),
             (&starting, 100_000, Some(SLOW_PAUSE)),
-            (&no_file, 2, Some(MIN_PAUSE)),
-            (&no_file, 3, None),
+            (&changed, 2, Some(MIN_PAUSE)),
+            (&changed, 3, None),
+            (&late, 59, Some(MIN_PAUSE)),
+            (&late, 60, None),
         ] {
             assert_eq!(next_pause(error, Duration::from_secs(since_s), MIN_PAUSE), expected, "{error} {since_s} s");
         }

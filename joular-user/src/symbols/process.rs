@@ -25,7 +25,7 @@ use super::{
         generated_code::{GeneratedCode, Source},
         requests::{ProcessKey, Request},
     },
-    questions::{FileIdentity, Questions},
+    questions::{FileIdentity, NoFile, Questions},
 };
 use crate::{
     bounds::Bound,
@@ -96,8 +96,8 @@ pub struct Process {
     pause: Duration,
     /// Of the last reading.
     cost: Duration,
-    /// By device and inode as the mappings have them; `None` if unreadable.
-    files: HashMap<FileIdentity, Option<FileUse>>,
+    /// By device and inode as the mappings have them.
+    files: HashMap<FileIdentity, Result<FileUse, NoFile>>,
     questions: Questions,
     pub code: Option<GeneratedCode>,
 }
@@ -306,22 +306,23 @@ impl Process {
 
     /// The file behind a mapping, which is kept open from now on: the key of it and its copies.
     pub fn file(&mut self, mapping: &Mapping, native: &mut NativeSymbols) -> Option<FileKey> {
-        self.file_use(mapping, native).map(|used| used.key)
+        self.file_use(mapping, native).ok().map(|used| used.key)
     }
 
-    pub fn file_use(&mut self, mapping: &Mapping, native: &mut NativeSymbols) -> Option<FileUse> {
+    /// The same, with its own key too.
+    pub fn file_use(&mut self, mapping: &Mapping, native: &mut NativeSymbols) -> Result<FileUse, NoFile> {
         let identity = (mapping.device, mapping.inode);
         if let Some(known) = self.files.get(&identity) {
-            return *known;
+            return known.clone();
         }
         if self.files.len() >= MAX_FILES {
             FILES.cut_of(self.pid, 1);
-            return None;
+            return Err(NoFile::TooMany);
         }
-        let opened = self.questions.open_file(&self.target, self.root.as_ref(), mapping)?;
+        let opened = self.questions.open_file(&self.target, self.root.as_ref(), mapping).ok_or(NoFile::Late)?;
         let module = mapping.file_name().unwrap_or_default();
-        let used = opened.and_then(|file| native.acquire(file, module));
-        self.files.insert(identity, used);
+        let used = opened.and_then(|file| native.acquire(file, module).ok_or(NoFile::Changed));
+        self.files.insert(identity, used.clone());
         used
     }
 

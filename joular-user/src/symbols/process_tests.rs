@@ -54,7 +54,24 @@ fn openj9_is_taken_for_hotspot_only_until_its_own_library_is_mapped() {
 fn the_number_of_files_is_bounded() {
     let directory = tempfile::tempdir().unwrap();
     let mut process = process(directory.path(), Instant::now());
-    process.files = (0..MAX_FILES as u64).map(|inode| (((9, 9), inode), None)).collect();
+    process.files = (0..MAX_FILES as u64).map(|inode| (((9, 9), inode), Err(NoFile::Changed))).collect();
     let place = process.place(Address(0x1000), &mut NativeSymbols::default());
     assert_eq!((place, process.files.len()), (Location::Module("x".into()), MAX_FILES));
+}
+
+#[test]
+fn a_file_that_is_not_open_says_why_neither_its_name_nor_the_mapping_led_to_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let why = |process: &mut Process| {
+        let mapping = process.maps.find(Address(0x1000)).unwrap().clone();
+        process.file_use(&mapping, &mut NativeSymbols::default()).unwrap_err().to_string()
+    };
+    let without_root = why(&mut process(directory.path(), Instant::now()));
+    assert!(without_root.starts_with("the root of the process is not open; opening "), "{without_root}");
+    fs::create_dir_all(directory.path().join("7/root/bin")).unwrap();
+    let absent = why(&mut process(directory.path(), Instant::now()));
+    assert!(absent.starts_with("opening /bin/x in the root of the process: No such file"), "{absent}");
+    for why in [without_root, absent] {
+        assert!(why.contains("map_files/1000-2000 in the root of the process: No such file"), "{why}");
+    }
 }

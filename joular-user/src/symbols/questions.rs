@@ -13,6 +13,7 @@ use std::{
 };
 
 use joular_data::model::units::Pid;
+use thiserror::Error;
 
 use super::files::NewFile;
 use crate::{
@@ -41,6 +42,20 @@ const NO_FILES: [&str; 2] = ["/dev/", "/proc/"];
 /// A file as the mappings have it: device and inode.
 pub type FileIdentity = ((u32, u32), u64);
 
+/// Why the file behind a mapping is not open.
+#[derive(Clone, Debug, Error)]
+pub enum NoFile {
+    #[error("its file system does not answer in time")]
+    Late,
+    #[error("too many files of this process are open")]
+    TooMany,
+    #[error("it has changed since it was opened")]
+    Changed,
+    /// By its name and by the mapping.
+    #[error("{0}")]
+    Refused(Arc<str>),
+}
+
 /// What changes about a process while it runs.
 #[derive(Debug)]
 pub struct Survey {
@@ -67,8 +82,11 @@ impl Survey {
 pub struct Questions {
     owner: Owner,
     survey: Option<Pending<Survey>>,
-    file: Option<(FileIdentity, Pending<Option<NewFile>>)>,
+    file: Option<(FileIdentity, Pending<OpenedFile>)>,
 }
+
+/// A file, or why there is none.
+type OpenedFile = Result<NewFile, NoFile>;
 
 impl Questions {
     /// To a process of this owner.
@@ -103,13 +121,13 @@ impl Questions {
         }
     }
 
-    /// Opens the file behind a mapping, if it can be; `None` if that, or another, is late.
+    /// Opens the file behind a mapping; `None` if that, or another, is late.
     pub fn open_file(
         &mut self,
         target: &Target,
         root: Option<&Arc<TargetRoot>>,
         mapping: &Mapping,
-    ) -> Option<Option<NewFile>> {
+    ) -> Option<OpenedFile> {
         let identity = (mapping.device, mapping.inode);
         let (of, mut late) = match self.file.take() {
             Some(late) => late,
@@ -117,8 +135,9 @@ impl Questions {
                 let (root, proc_root, pid) = (root.cloned(), target.proc_root.clone(), target.pid);
                 let (mapping, owner) = (mapping.clone(), self.owner.clone());
                 let open = move || {
-                    let file = NewFile::of(open_mapped_file(root.as_deref(), &proc_root, pid, &mapping)?).ok()?;
-                    Some(file.used_by(owner))
+                    let file = open_mapped_file(root.as_deref(), &proc_root, pid, &mapping)?;
+                    let file = NewFile::of(file).map_err(|error| NoFile::Refused(error.to_string().into()))?;
+                    Ok(file.used_by(owner))
                 };
                 match deadline::within_deadline(Some(&self.owner), open) {
                     Ok(file) => return Some(file),
@@ -138,24 +157,28 @@ impl Questions {
 }
 
 /// Opens a mapped file by its name if that still means the same file, else by the mapping.
-fn open_mapped_file(root: Option<&TargetRoot>, proc_root: &Path, pid: Pid, mapping: &Mapping) -> Option<File> {
-    let path = mapping.path.as_deref()?;
+fn open_mapped_file(root: Option<&TargetRoot>, proc_root: &Path, pid: Pid, mapping: &Mapping) -> Result<File, NoFile> {
+    let refused = |why: String| NoFile::Refused(why.into());
+    let path = mapping.path.as_deref().ok_or_else(|| refused("it has no name".to_owned()))?;
     if NO_FILES.iter().any(|prefix| path.starts_with(prefix)) {
-        return None;
+        return Err(refused("such files are never opened".to_owned()));
     }
     let expect = Expect { links: Links::WithinRoot, owner: namespaces::Owner::Anyone, max_bytes: MAX_ELF_BYTES };
-    let by_name = match mapping.kind {
-        MappingKind::File => root.and_then(|root| root.open_file(path, &expect).ok()),
-        _ => None,
+    let by_name = match (mapping.kind, root) {
+        (MappingKind::File, Some(root)) => root.open_file(path, &expect).map_err(|error| error.to_string()),
+        (MappingKind::File, None) => Err("the root of the process is not open".to_owned()),
+        _ => Err("it was deleted".to_owned()),
     };
     let is_same = |file: &File| file.metadata().is_ok_and(|data| data.ino() == mapping.inode);
-    if by_name.as_ref().is_some_and(is_same) {
-        return by_name;
-    }
-    // On some file systems the two inode numbers differ by nature: then
-    // the name is all there is once the process has ended.
-    let told = |error: &TargetFileError| {
-        FILES.cut_of(pid, u64::from(matches!(error, TargetFileError::TooLarge { .. })));
+    let (by_name, why) = match by_name {
+        Ok(file) if is_same(&file) => return Ok(file),
+        Ok(another) => (Some(another), "its name means another file".to_owned()),
+        Err(why) => (None, why),
     };
-    open_mapped(proc_root, pid, mapping, MAX_ELF_BYTES).inspect_err(told).ok().or(by_name)
+    open_mapped(proc_root, pid, mapping, MAX_ELF_BYTES).or_else(|error| {
+        FILES.cut_of(pid, u64::from(matches!(error, TargetFileError::TooLarge { .. })));
+        // On some file systems the two inode numbers differ by nature: then the name is all there is once the process
+        // has ended.
+        by_name.ok_or_else(|| refused(format!("{why}; {error}")))
+    })
 }

@@ -1,13 +1,14 @@
 //! Tests what the profiler may do while it records.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use joular_tests::{
     java::Workload,
     kernels, notes,
-    paths::joular_bpf,
+    paths::{self, joular_bpf},
     profiler::{END, Output, Profiler, Run},
+    python,
 };
 use rustix::process::Signal;
 
@@ -67,5 +68,35 @@ fn allocations_are_sampled_without_sys_admin_where_probes_are_no_perf_events() -
     ensure!(finished.code() == Some(0), "{finished:?}");
     let samples = output.data.number("SELECT sum(samples)::DOUBLE FROM allocations WHERE sampled_by = 'allocation'")?;
     ensure!(samples >= 100.0, "{samples} samples: {finished:?}");
+    Ok(())
+}
+
+/// As for the service: systemd's `RestrictSUIDSGID=` hides the call that keeps a path within a root, and Debian's policy for
+/// SELinux denies the other way to a file that a process has mapped.
+#[test]
+fn libraries_and_perf_maps_are_read_where_openat2_is_hidden_and_mappings_cannot_be_opened() -> Result<()> {
+    let (jvm, mut burner) = (Workload::new("Busy").argument("seconds=60").start()?, Burner::start(&[])?);
+    let map = tempfile::TempPath::try_from_path(format!("/tmp/perf-{}.map", burner.pid()))?;
+    burner.begin_jit(Duration::from_secs(60))?;
+    fs::write(&map, format!("{:x} {:x} generated_loop\n", burner.code.0, burner.code.1))?;
+    let launched = Run::new()
+        .program(Path::new("setpriv"))
+        .argument("--bounding-set=-sys_admin,-checkpoint_restore")
+        .argument(python::interpreter()?)
+        .argument(paths::fixtures().join("without_openat2.py"))
+        .argument(joular_bpf());
+    let run = launched.with("--energy", "model").with("--model-watts", "10:30").pid(jvm.pid()).pid(burner.pid());
+    let output = Output::new()?;
+    let mut profiler = run.argument("--json").output(output.dir()).start()?;
+    (0..5).try_for_each(|_| profiler.wait_window().map(drop))?;
+    let finished = profiler.stop()?;
+    for (pid, method) in [(jvm.pid(), "Busy.spin"), (burner.pid(), "generated_loop")] {
+        let part = format!(
+            "SELECT coalesce(sum(self_cpu_ns) FILTER (contains(method, '{method}')) / sum(self_cpu_ns), 0)::DOUBLE \
+             FROM methods WHERE pid = {pid}"
+        );
+        let part = output.data.number(&part)?;
+        ensure!(part > 0.5, "{method} has {part:.2} of the time of its process: {finished:?}");
+    }
     Ok(())
 }
