@@ -119,7 +119,10 @@ fn the_debian_package_installs_a_service_that_records_and_leaves_nothing() -> Re
     ensure!(said(&console, "capabilities")?.ends_with("000001c400080004"), "{console}");
     // One before the upgrade, one after.
     ensure!(console.contains("2 runs on ") && console.contains("Busy.spin"), "{console}");
-    let is_warning = |line: &str| line.starts_with("warning: ") && !is_of_an_older_systemd(line);
+    // Where the host of an emulated machine is busy, reading memory may take longer than the profiler waits.
+    let is_of_slowness = |line: &str| line.contains("its memory does not answer");
+    let is_warning =
+        |line: &str| line.starts_with("warning: ") && !is_of_an_older_systemd(line) && !is_of_slowness(line);
     ensure!(!console.lines().any(is_warning), "{console}");
     let exposure = console.lines().find_map(|line| line.split_once("Overall exposure level for joular-bpf.service: "));
     let (_, exposure) = exposure.with_context(|| format!("no exposure: {console}"))?;
