@@ -83,7 +83,7 @@ fn process_lines(totals: &Totals, report: &WindowReport, width: usize) -> Vec<Li
             percent(tally.cpu_ns_now, report.length_ns)
         );
         let room = width.saturating_sub(figures.len());
-        Line::new(Style::Plain, format!("{figures}{}", cut(title, room, Keep::End)))
+        Line::new(Style::Plain, format!("{figures}{}", cut(title, room, Keep::Name)))
     };
     let ranked = totals.processes.ranked();
     let named = ranked
@@ -101,7 +101,7 @@ fn method_lines(totals: &Totals, report: &WindowReport, width: usize, count: usi
             share(tally.energy, totals.sums.attributed)
         );
         let room = width.saturating_sub(figures.chars().count());
-        Line::new(Style::Plain, format!("{figures}{}", cut(name, room, Keep::End)))
+        Line::new(Style::Plain, format!("{figures}{}", cut(name, room, Keep::Name)))
     };
     let named = totals.methods.named(count).into_iter().map(|(name, key, tally)| {
         let interval = intervals.of(key, tally.energy).joules();

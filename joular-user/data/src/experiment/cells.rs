@@ -10,7 +10,7 @@ pub const NAME_WIDTH: usize = 60;
 
 /// A name of a width that leaves room for figures.
 pub fn text_name(name: &TargetText) -> String {
-    cut(&name.to_string(), NAME_WIDTH, Keep::End)
+    cut(&name.to_string(), NAME_WIDTH, Keep::Name)
 }
 
 /// A prefix of a unit that makes figures up to `largest` readable, and the factor for it.

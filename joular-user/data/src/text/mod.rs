@@ -60,11 +60,13 @@ pub fn harmless_json(json: &str) -> String {
     text
 }
 
-/// Which end to keep of a text that is too long.
+/// What to keep of a text that is too long.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     Start,
-    End,
+    /// The name of a method with its class: parameters go first, from the last one on, then the package, from its
+    /// beginning on. Of a text without parameters the end stays.
+    Name,
 }
 
 /// At most `width` terminal columns of an escaped text.
@@ -73,19 +75,43 @@ pub fn cut(text: &str, width: usize, keep: Keep) -> String {
         return text.to_owned();
     }
     let Some(room) = width.checked_sub(1) else { return String::new() };
-    let mut used = 0;
-    let mut fits = |c: &char| {
-        used += c.width().unwrap_or(0);
-        used <= room
-    };
     match keep {
-        Keep::Start => text.chars().take_while(&mut fits).chain(['…']).collect(),
-        Keep::End => {
-            let mut end: Vec<char> = text.chars().rev().take_while(&mut fits).chain(['…']).collect();
-            end.reverse();
-            end.into_iter().collect()
+        Keep::Start => fitting(text.chars(), room).chain(['…']).collect(),
+        Keep::Name => {
+            let (name, parameters) = text.split_at(parameters_at(text).unwrap_or(text.len()));
+            match room.checked_sub(name.width()) {
+                Some(left) => name.chars().chain(fitting(parameters.chars(), left)).chain(['…']).collect(),
+                None => {
+                    let end: Vec<char> = fitting(name.chars().rev(), room).collect();
+                    ['…'].into_iter().chain(end.into_iter().rev()).collect()
+                }
+            }
         }
     }
+}
+
+/// As many characters as have room, from the first one on.
+fn fitting(chars: impl Iterator<Item = char>, room: usize) -> impl Iterator<Item = char> {
+    chars.scan(0, move |used, c| {
+        *used += c.width().unwrap_or(0);
+        (*used <= room).then_some(c)
+    })
+}
+
+/// Where the parameters of a method begin, in Java or in C++: at a parenthesis that follows a name directly. One in the
+/// arguments of a template is part of the name.
+fn parameters_at(text: &str) -> Option<usize> {
+    let (mut depth, mut before) = (0_i32, ' ');
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' if depth <= 0 && (before.is_alphanumeric() || matches!(before, '_' | '$' | '>')) => return Some(at),
+            '<' => depth += 1,
+            '>' if before != '-' => depth -= 1,
+            _ => {}
+        }
+        before = c;
+    }
+    None
 }
 
 /// A number of things: `1 window`, `2 windows`, `3 processes`.
@@ -171,12 +197,32 @@ mod tests {
         for (text, width, keep, expected) in [
             ("abc", 3, Keep::Start, "abc"),
             ("abcd", 3, Keep::Start, "ab…"),
-            ("abcd", 3, Keep::End, "…cd"),
+            ("abcd", 3, Keep::Name, "…cd"),
             ("日本語", 4, Keep::Start, "日…"),
-            ("日本語", 4, Keep::End, "…語"),
+            ("日本語", 4, Keep::Name, "…語"),
             ("abc", 0, Keep::Start, ""),
         ] {
             assert_eq!(cut(text, width, keep), expected);
+        }
+    }
+
+    #[test]
+    fn a_method_keeps_its_name_and_class_longer_than_its_parameters_and_package() {
+        const SEARCH: &str = "java.util.Arrays.binarySearch(long, Long[], int, int)";
+        for (name, width, expected) in [
+            (SEARCH, 53, SEARCH),
+            (SEARCH, 40, "java.util.Arrays.binarySearch(long, Lon…"),
+            (SEARCH, 30, "java.util.Arrays.binarySearch…"),
+            (SEARCH, 20, "…Arrays.binarySearch"),
+            ("a.B.<init>(int, int)", 12, "a.B.<init>(…"),
+            ("a.B.C$$Lambda.run", 13, "…$$Lambda.run"),
+            ("PhaseChaitin::color(LRG&) [clone .part.0]", 24, "PhaseChaitin::color(LRG…"),
+            ("Map<int (*)(long)>::get(int)", 24, "Map<int (*)(long)>::get…"),
+            ("(anonymous namespace)::walk(int)", 10, "…ce)::walk"),
+            ("operator<(A, B)", 9, "…r<(A, B)"),
+            ("java worker (idle)", 8, "… (idle)"),
+        ] {
+            assert_eq!(cut(name, width, Keep::Name), expected, "{name}");
         }
     }
 
@@ -196,7 +242,7 @@ mod tests {
         fn any_name_is_harmless_and_fits(name: String, width in 0usize..200) {
             let safe = escape(&name);
             assert!(!safe.chars().any(is_spelled_out));
-            for keep in [Keep::Start, Keep::End] {
+            for keep in [Keep::Start, Keep::Name] {
                 assert!(cut(&safe, width, keep).width() <= width);
             }
         }

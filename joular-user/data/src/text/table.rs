@@ -80,7 +80,7 @@ impl Table {
         for (row, name) in self.names.iter().enumerate() {
             let text = figures(&|column| column.cell(row).to_owned());
             let room = width.map_or(usize::MAX, |width| width.saturating_sub(text.chars().count()));
-            let name = cut(&name.to_string(), room.min(self.longest.unwrap_or(usize::MAX)), Keep::End);
+            let name = cut(&name.to_string(), room.min(self.longest.unwrap_or(usize::MAX)), Keep::Name);
             lines.push(Line::new(Style::Plain, text + &name));
         }
         lines

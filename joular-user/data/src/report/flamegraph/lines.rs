@@ -26,7 +26,7 @@ const NAME_COLUMNS: usize = 240;
 /// A node's name with the kinds of its code, harmless for the format: nothing in it
 /// separates frames, ends the line or reads as one of its figures.
 pub(super) fn name_of(name: &TargetText, kind: NodeKind, mix: &Mix, measure: Measure) -> String {
-    let name = text::cut(&name.to_string().replace(';', ":"), NAME_COLUMNS, Keep::End);
+    let name = text::cut(&name.to_string().replace(';', ":"), NAME_COLUMNS, Keep::Name);
     match kind {
         NodeKind::Method => format!("{name} [{}]", mix.text(measure)),
         NodeKind::Class => format!("{name} [class]"),

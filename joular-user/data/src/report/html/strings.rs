@@ -17,7 +17,7 @@ pub(super) struct Strings {
 impl Strings {
     /// A text's place.
     pub(super) fn place(&mut self, text: &str) -> usize {
-        let text = text::cut(&text::escape(text), COLUMNS, Keep::End);
+        let text = text::cut(&text::escape(text), COLUMNS, Keep::Name);
         if let Some(place) = self.places.get(&text) {
             return *place;
         }

@@ -69,7 +69,7 @@ fn panel(drawn: &mut String, name: &str, curve: &Curve) {
         drawn,
         "<title>{}</title><text x=\"{LEFT}\" y=\"18\" font-weight=\"bold\">{}</text><text x=\"{LEFT}\" y=\"34\">{}</text>",
         xml(name),
-        xml(&cut(name, 50, Keep::End)),
+        xml(&cut(name, 50, Keep::Name)),
         xml(&cut(&said, 58, Keep::Start))
     );
     let Some((across, up)) = axes(curve) else { return };

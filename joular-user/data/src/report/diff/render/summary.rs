@@ -139,7 +139,7 @@ fn compared(comparison: &Comparison, choices: &Choices) -> String {
 
 /// A name of a sensible length in which no Markdown or HTML can hide.
 fn code(name: &TargetText) -> String {
-    format!("<code>{}</code>", plain(&cut(&name.to_string(), 200, Keep::End)))
+    format!("<code>{}</code>", plain(&cut(&name.to_string(), 200, Keep::Name)))
 }
 
 /// Text in which nothing is markup: every character that could be becomes an HTML entity.

@@ -47,7 +47,7 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> String {
         let _ = writeln!(said, "\nRows, {unit}");
     }
     for (row, name) in shown.iter().zip(comparison.names()) {
-        let name = cut(&place(&name, row), NAME_WIDTH, Keep::End);
+        let name = cut(&place(&name, row), NAME_WIDTH, Keep::Name);
         let _ = writeln!(said, "{}  {name}", figures(&row.change, factor));
     }
     let hidden = comparison.rows.len() - shown.len();
