@@ -1,13 +1,20 @@
-//! Handles signals: the first one ends the run cleanly, the second one at once.
+//! Handles signals: the first one ends the run cleanly. The next one ends it at once if all that was recorded is written;
+//! if it is not, that takes one more.
 
 use std::{
     future::Future,
     io,
     pin::Pin,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
 };
 
-use signal_hook::{consts, flag};
+use signal_hook::{
+    consts,
+    low_level::{exit, register},
+};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Why a run ended.
@@ -16,6 +23,8 @@ pub enum StopReason {
     Duration,
     Interrupt,
     Terminate,
+    /// No process of `--pid` is left.
+    Targets,
     /// The command that is recorded has ended.
     Command,
     /// A new configuration is to be used from now on.
@@ -33,6 +42,7 @@ impl StopReason {
             Self::Duration => "duration",
             Self::Interrupt => "SIGINT",
             Self::Terminate => "SIGTERM",
+            Self::Targets => "end of the targets",
             Self::Command => "end of the command",
             Self::Reload => "SIGHUP",
             Self::EndOfRecording => "end of recording",
@@ -54,26 +64,60 @@ struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Option<(Signal, Reload)>,
+    asked: Arc<Asked>,
+}
+
+/// What the signal handler knows.
+#[derive(Debug, Default)]
+struct Asked {
+    times: AtomicUsize,
+    is_all_written: AtomicBool,
+}
+
+/// What somebody sees who is impatient while something is still to be written.
+const STILL_WRITING: &[u8] = b"\njoular-bpf: still writing; Ctrl-C once more discards what is not written yet\n";
+
+impl Asked {
+    /// Counts a signal. Does nothing but what a signal handler may: atomic operations and system calls.
+    fn again(&self, code: u8) {
+        match (self.times.fetch_add(1, Ordering::SeqCst), self.is_all_written.load(Ordering::SeqCst)) {
+            (0, _) => {}
+            (1, false) => {
+                // SAFETY: the kernel reads as many bytes as there are. If nobody listens any more, nothing is lost.
+                let _written =
+                    unsafe { libc::write(libc::STDERR_FILENO, STILL_WRITING.as_ptr().cast(), STILL_WRITING.len()) };
+            }
+            _ => exit(code.into()),
+        }
+    }
 }
 
 /// Reads the configuration again. Returns whether it is to be used.
 pub type Reload = Box<dyn FnMut() -> bool>;
 
 impl Shutdown {
-    /// Takes over SIGINT and SIGTERM. The second of them exits on the spot with
-    /// `second`, from the signal handler, however busy the program is.
-    pub fn listen(second: u8) -> io::Result<Self> {
-        let asked = Arc::new(AtomicBool::new(false));
+    /// Takes over SIGINT and SIGTERM. A signal that ends the program at once does so with this code, from the signal
+    /// handler, however busy the program is.
+    pub fn listen(at_once: u8) -> io::Result<Self> {
+        let asked = Arc::new(Asked::default());
         for signal in [consts::SIGINT, consts::SIGTERM] {
-            // In this order: the first signal only raises the flag.
-            flag::register_conditional_shutdown(signal, second.into(), Arc::clone(&asked))?;
-            flag::register(signal, Arc::clone(&asked))?;
+            let handled = Arc::clone(&asked);
+            // SAFETY: it does what a signal handler may, see `Asked::again`, and does not panic.
+            unsafe { register(signal, move || handled.again(at_once)) }?;
         }
         Ok(Self(Source::Signals(Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup: None,
+            asked,
         })))
+    }
+
+    /// Says that nothing is left that an end on the spot would lose.
+    pub fn all_is_written(&self) {
+        if let Source::Signals(signals) = &self.0 {
+            signals.asked.is_all_written.store(true, Ordering::SeqCst);
+        }
     }
 
     /// Ends a run when `end` resolves, and at no signal. It resolves once.

@@ -87,7 +87,7 @@ fn every_view_of_the_page_sums_to_the_data_sets_energy() {
 fn a_flame_graph_has_the_data_sets_energy_and_its_label() {
     let set = Set::new();
     let energy = exact(&set.sums()["energy"]);
-    for options in [&[][..], &["--icicle", "--by-thread"], &["--min-share", "5%"]] {
+    for options in [&[][..], &["--upright", "--by-thread"], &["--min-share", "5%"]] {
         let svg = std::fs::read_to_string(set.make("flamegraph", "graph.svg", options)).unwrap();
         assert!(svg.contains(&format!("<title>all ({energy}, 100%)</title>")), "{options:?}");
         assert!(svg.contains("(modelled"), "{options:?}");
@@ -181,13 +181,13 @@ fn the_page_works_in_a_browser() {
 
     // Arrows, Enter and Escape move, zoom in and out.
     assert_eq!(browser.text("document.activeElement.id").unwrap(), "stage");
-    browser.press("ArrowUp").unwrap();
+    browser.press("ArrowDown").unwrap();
     let below = details(&mut browser);
     assert!(below.contains(" J") && below.contains(" W over ") && below.contains("samples"), "{below}");
     browser.press("Enter").unwrap();
     let crumbs = |browser: &mut Browser| browser.eval("document.querySelectorAll('#crumbs button').length").unwrap();
     assert_eq!(crumbs(&mut browser), 2);
-    browser.press("ArrowUp").unwrap();
+    browser.press("ArrowDown").unwrap();
     browser.press("Enter").unwrap();
     assert_eq!(crumbs(&mut browser), 3);
     browser.press("Escape").unwrap();

@@ -41,7 +41,7 @@ fn summary_report_and_page_print_the_same_interval() {
     let summary = recorded(&data);
     let (_, methods) = summary.split_once("Methods by self energy, with the 95 % interval").unwrap();
     let of_summary = intervals(methods.lines().skip(1).take_while(|line| !line.is_empty()));
-    let report = printed(&["report", data.to_str().unwrap(), "--by", "method", "--top", "0"]);
+    let report = printed(&["report", data.to_str().unwrap(), "--by", "method", "--top", "0", "--all-frames"]);
     assert!(report.contains("95 % FROM–TO"), "{report}");
     let of_report = intervals(report.lines());
     assert!(of_summary.values().filter(|interval| interval.contains('–')).count() >= 4, "{of_summary:?}");

@@ -165,7 +165,7 @@ fn the_configuration_of_a_service_is_checked_without_privileges() {
     let right = check("comm = ['java']\nkeep-size = '1GiB'\nship = 's3://fleet/energy'\nship-rate = '2MiB'");
     assert_eq!((right.code(), right.stdout.ends_with("agent.toml: no mistakes")), (Some(0), true), "{right:?}");
     for (text, message) in [
-        ("comm = ['java']\nshipp = 's3://fleet'", "agent.toml:2: unknown field `shipp`"),
+        ("comm = ['java']\nshipp = 's3://fleet'", "agent.toml:2: unknown key `shipp`"),
         ("interval = '7s'\nship = 's3://fleet'", "ship-window: it is not a multiple of --interval"),
         ("metrics = '0.0.0.0:9897'", "agent.toml:1: metrics"),
     ] {

@@ -13,7 +13,7 @@ pub struct CompactFlags {
     pub data: PathBuf,
 
     /// Directory of the data set to write, new or empty [default: replace DIR]
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
 
     #[command(flatten)]

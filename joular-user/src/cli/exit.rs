@@ -66,7 +66,7 @@ impl Exit {
             Self::Audit => "the audit found figures that do not add up, or secrets",
             Self::Regression => "diff or baseline check found an increase certainly above --fail-above",
             Self::Undecided => "it is undecided whether --fail-above is kept: too few runs, or runs made differently",
-            Self::Interrupted => "stopped by a second Ctrl-C; the last window may be missing",
+            Self::Interrupted => "stopped by repeated Ctrl-C; what was not written is missing",
             Self::Command(_) => "with run: the exit code of the command",
         }
     }

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::PartFlags;
+use super::{DATA_SET, PartFlags};
 
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ExportFlags {
     /// Directory of the data set
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", default_value = DATA_SET)]
     pub data: PathBuf,
 
     /// Format: pprof, speedscope, collapsed, firefox, perfetto, otlp or joularjx
@@ -23,7 +23,7 @@ pub struct ExportFlags {
 
     /// File to write, - for standard output; for joularjx the directory to create joularjx-result in
     /// [default: -, for joularjx .]
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
     #[command(flatten)]

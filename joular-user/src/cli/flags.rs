@@ -34,8 +34,8 @@ pub struct Flags {
     #[arg(long, help_heading = heading::TARGETS)]
     pub jvms: bool,
 
-    /// Processes with these ids
-    #[arg(long, value_name = "PID", num_args = 1.., value_delimiter = ',', help_heading = heading::TARGETS)]
+    /// Processes with these ids; the recording ends when none of them is left
+    #[arg(short, long, value_name = "PID", num_args = 1.., value_delimiter = ',', help_heading = heading::TARGETS)]
     pub pid: Vec<u32>,
 
     /// Processes in these containers: ids, the first 12 or more digits of them, or patterns
@@ -75,8 +75,8 @@ pub struct Flags {
     #[arg(long, value_name = "FILE", help_heading = heading::TARGETS)]
     pub replay: Option<PathBuf>,
 
-    /// Stop after this time, e.g. 30s, 5m or 1h [default: run until Ctrl-C]
-    #[arg(long, value_name = "TIME", help_heading = heading::RECORDING)]
+    /// Stop after this time, e.g. 30s, 5m or 1h30m [default: run until Ctrl-C]
+    #[arg(short, long, value_name = "TIME", help_heading = heading::RECORDING)]
     pub duration: Option<String>,
 
     /// Length of an attribution window, 100ms to 60s [default: 1s]
@@ -236,7 +236,7 @@ pub struct Flags {
     pub weights: Option<String>,
 
     /// Directory of the data set [default: joular-out]
-    #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT)]
+    #[arg(short, long, value_name = "DIR", help_heading = heading::OUTPUT)]
     pub output: Option<PathBuf>,
 
     /// Write no data set

@@ -3,6 +3,7 @@
 
 pub mod agent_flags;
 pub mod baseline_flags;
+mod brief;
 pub mod compact_flags;
 pub mod diff_flags;
 pub mod exit;
@@ -11,6 +12,7 @@ pub mod export_flags;
 pub mod flags;
 pub mod footprint_flags;
 mod heading;
+mod hints;
 pub mod merge;
 pub mod pages;
 mod part_flags;
@@ -29,7 +31,7 @@ mod written;
 
 use std::ffi::OsString;
 
-use clap::Parser;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 pub use self::{
     agent_flags::{AgentFlags, LogFormat, LogLevel},
@@ -50,11 +52,14 @@ pub use self::{
     run_flags::RunFlags,
     service_rule::ServiceRuleFlags,
     ship_flags::ShipFlags,
-    subcommands::{AuditFlags, CalibrateFlags, DoctorFlags, JmhFlags, ReattributeFlags},
+    subcommands::{AuditFlags, CalibrateFlags, DoctorFlags, JmhFlags, ReattributeFlags, RunsFlags},
     support_flags::SupportFlags,
     sweep_flags::SweepFlags,
     validate_flags::ValidateFlags,
 };
+
+/// Directory of the data set that a recording writes and others read, unless another one is named.
+pub const DATA_SET: &str = "joular-out";
 
 /// `joular-bpf` and its arguments.
 #[derive(Clone, Debug, Parser)]
@@ -80,6 +85,10 @@ pub struct Cli {
 #[derive(Clone, Debug, clap::Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "the program has one value of it")]
 pub enum Command {
+    /// Record processes: the same as joular-bpf with these flags and no subcommand
+    #[command(after_help = "Example: sudo joular-bpf record --jvms -d 60s")]
+    Record(Flags),
+
     /// Run a command and report the energy it used
     ///
     /// The command and all that it starts are recorded from its first instruction to its end. It runs as the user
@@ -146,6 +155,13 @@ pub enum Command {
     /// microjoule. Needs no privileges.
     #[command(after_help = "Example: joular-bpf report joular-out --by method,process --app com.acme")]
     Report(ReportFlags),
+
+    /// List the runs of a data set: when they were, what they cost, how they ended
+    ///
+    /// A recording adds a run to its directory, and commands sum all runs unless --run names some. --run last is the
+    /// recording that began last. Needs no privileges.
+    #[command(after_help = "Example: joular-bpf runs joular-out")]
+    Runs(RunsFlags),
 
     /// Draw a flame graph in joules, as SVG
     ///
@@ -249,7 +265,10 @@ pub enum Command {
 /// # Errors
 /// clap's, which knows how to print itself (help and version included).
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
-    Cli::try_parse_from(arguments)
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let matches = brief::with_short_help(Cli::command()).try_get_matches_from(&arguments);
+    let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches));
+    cli.map_err(|error| hints::hinted(error, &arguments))
 }
 
 const EXAMPLES: &str = "\

@@ -25,7 +25,7 @@ pub struct ManFlags {
     pub page: Option<String>,
 
     /// Write all pages into this directory, which is created if needed
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     pub output: Option<std::path::PathBuf>,
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Which part of the data set")]
 pub struct PartFlags {
-    /// Windows that start at or after this time: UTC (2026-03-01T12:00:00Z) or time into the run (30s, 5m)
+    /// Windows that start at or after this time: 2026-03-01T12:00:00Z, 12:00:00 (UTC), or time into the run (30s, 5m)
     #[arg(long, value_name = "TIME")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
@@ -74,7 +74,7 @@ pub struct PartFlags {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub host: Vec<String>,
 
-    /// Runs with this id, or a pattern
+    /// Runs with this id, or a pattern; last is the recording that began last
     #[arg(long, value_name = "RUN,…", value_delimiter = ',')]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub run: Vec<String>,
@@ -89,6 +89,11 @@ pub struct PartFlags {
     #[arg(long, value_name = "PREFIX,…", value_delimiter = ',')]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub app: Vec<String>,
+
+    /// Java view: energy of native and kernel code goes to the Java code that called it
+    #[arg(long, conflicts_with = "app")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub java: bool,
 
     /// Name each generated class exactly; without this classes of a family have one name, such as Script for the scripts
     /// Script12 and Script13 of Groovy

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{footprint_flags::FootprintFlags, part_flags::PartFlags, redaction_flags::CommandLineFlags};
+use super::{DATA_SET, footprint_flags::FootprintFlags, part_flags::PartFlags, redaction_flags::CommandLineFlags};
 
 /// Flags that choose the levels above the frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
@@ -26,11 +26,11 @@ pub struct LevelFlags {
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct FlamegraphFlags {
     /// Directory of the data set
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", default_value = DATA_SET)]
     pub data: PathBuf,
 
     /// File to write, - for standard output
-    #[arg(long, value_name = "FILE", default_value = "flamegraph.svg")]
+    #[arg(short, long, value_name = "FILE", default_value = "flamegraph.svg")]
     pub output: PathBuf,
 
     /// What is drawn: energy, allocated, sent, received, read, written, device-read, device-written, remote-sent,
@@ -50,9 +50,9 @@ pub struct FlamegraphFlags {
     #[arg(long, value_name = "HOW", requires = "diff", value_parser = ["share", "time", "none"], default_value = "share")]
     pub normalise: String,
 
-    /// Draw the root at the top
+    /// Draw the root at the bottom
     #[arg(long)]
-    pub icicle: bool,
+    pub upright: bool,
 
     /// Merge branches with less than this share of the whole
     #[arg(long, value_name = "SHARE", default_value = "0.05%")]
@@ -69,11 +69,11 @@ pub struct FlamegraphFlags {
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct HtmlFlags {
     /// Directory of the data set
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", default_value = DATA_SET)]
     pub data: PathBuf,
 
     /// File to write, - for standard output
-    #[arg(long, value_name = "FILE", default_value = "report.html")]
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     pub output: PathBuf,
 
     /// Put threads by name between processes and frames in the flame graph

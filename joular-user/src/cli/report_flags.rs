@@ -7,7 +7,7 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 
-use super::{footprint_flags::FootprintFlags, part_flags::PartFlags};
+use super::{DATA_SET, footprint_flags::FootprintFlags, part_flags::PartFlags};
 
 /// Takes one of several words; of these, one that ends with `KEY` stands for all that begin as it does.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ impl TypedValueParser for RowsParser {
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct ReportFlags {
     /// Directory of the data set
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", default_value = DATA_SET)]
     pub data: PathBuf,
 
     /// What a row is; several values give several tables
@@ -72,10 +72,15 @@ pub struct ReportFlags {
     #[arg(long)]
     pub activations: bool,
 
+    /// Show native and kernel code, too; without this, tables for people that are not by kind are in the Java view, as with
+    /// --java
+    #[arg(long, conflicts_with_all = ["java", "app"])]
+    pub all_frames: bool,
+
     /// Show how many watts threads draw per CPU second, learnt from windows of measured energy: with --by thread, service
     /// and other groups of threads
-    #[arg(long, conflicts_with_all = ["measure", "top", "sort", "activations", "carbon", "price", "method", "app",
-          "exact_names", "no_infer", "charge_gc"])]
+    #[arg(long, conflicts_with_all = ["measure", "top", "sort", "activations", "carbon", "price", "method", "app", "java",
+          "all_frames", "exact_names", "no_infer", "charge_gc"])]
     pub watts: bool,
 
     /// Print one JSON object

@@ -13,7 +13,7 @@ pub struct RollupFlags {
     pub data: PathBuf,
 
     /// Directory of the data set to write; it must not have these runs
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
 
     /// Length of the new windows, a multiple of that of the recorded ones

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{flags::Flags, merge::define_shared_flags, redaction_flags::RedactFlags};
+use super::{DATA_SET, flags::Flags, merge::define_shared_flags, redaction_flags::RedactFlags};
 
 /// Flags of `reattribute`.
 #[derive(Clone, Debug, PartialEq, Args)]
@@ -15,7 +15,7 @@ pub struct ReattributeFlags {
     pub data: PathBuf,
 
     /// Directory of the data set to write
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
 
     /// Policy for idle power: separate, spread or active [default: as recorded]
@@ -55,11 +55,23 @@ impl ReattributeFlags {
     }
 }
 
+/// Flags of `runs`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct RunsFlags {
+    /// Directory of the data set
+    #[arg(value_name = "DIR", default_value = DATA_SET)]
+    pub data: PathBuf,
+
+    /// Print a JSON array with an object for each run
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Flags of `audit`.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct AuditFlags {
     /// Directory of the data set
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", default_value = DATA_SET)]
     pub data: PathBuf,
 
     /// Look for secrets in command lines instead, and say where they are
@@ -169,7 +181,7 @@ impl From<DoctorFlags> for Flags {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct CalibrateFlags {
     /// File to write [default: /var/lib/joular-bpf/calibration.json]
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
     /// How long to measure, 6s to 10m, half of it idle and half under load [default: 20s]

@@ -20,7 +20,7 @@ pub struct SupportFlags {
     pub lines: u32,
 
     /// File to write [default: -, for standard output]
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
     /// Record the service itself, and write where it spends its CPU time to this file, in the format of pprof

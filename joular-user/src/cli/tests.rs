@@ -20,6 +20,10 @@ fn targets_may_be_listed_and_repeated() {
     check("--comm java --comm node", comm(&["java", "node"]));
     check("--comm java node --comm x-*", comm(&["java", "node", "x-*"]));
     check("--pid 1,2 3", Flags { pid: vec![1, 2, 3], ..Flags::default() });
+    check(
+        "-p 7 -d 1s -o x",
+        Flags { pid: vec![7], duration: Some("1s".into()), output: Some("x".into()), ..Flags::default() },
+    );
     check("--all --json", Flags { all: true, json: true, ..Flags::default() });
 }
 
@@ -87,6 +91,25 @@ fn subcommands_are_told_from_names() {
         assert!(parsed(&line).is_ok(), "{line}");
     }
     assert!(parsed("--comm doctor").unwrap().command.is_none());
+}
+
+#[test]
+fn a_recording_may_be_asked_for_by_name() {
+    let line = "--jvms --duration 30s";
+    let by_name = parsed(&format!("record {line}")).unwrap().command;
+    assert!(matches!(by_name, Some(super::Command::Record(flags)) if flags == parsed(line).unwrap().flags));
+}
+
+/// As `-h` writes it on a terminal of 100 columns.
+#[test]
+fn the_short_help_fits_a_screen() {
+    let mut all = brief::with_short_help(Cli::command()).term_width(100);
+    all.build();
+    let subcommands = all.get_subcommands().cloned().collect::<Vec<_>>();
+    for command in std::iter::once(all).chain(subcommands) {
+        let help = command.term_width(100).render_help().to_string();
+        assert!(help.lines().count() <= 60, "{help}");
+    }
 }
 
 #[test]

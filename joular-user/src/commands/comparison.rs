@@ -76,23 +76,32 @@ fn said(comparison: &Comparison, choices: &Choices, junit: Option<&PathBuf>) -> 
 
 fn judged(comparison: &Comparison, choices: &Choices, b: &Path) -> Exit {
     match comparison.gate(choices) {
-        Gate::Passed => Exit::Success,
+        Gate::Passed => {
+            if let Some(above) = choices.fail_above {
+                messages::info(&format!("passed: nothing is certainly more than {} % above A", above * 100.0));
+            }
+            Exit::Success
+        }
         Gate::Exceeded => {
             let b = escape(&b.display().to_string());
             let reservation = comparison.sessions.reservation();
-            messages::warn(&format!("{b} certainly needs more than --fail-above allows{reservation}"));
+            messages::warn(&format!("failed: {b} certainly needs more than --fail-above allows{reservation}"));
             Exit::Regression
         }
         Gate::NotEnoughRuns => {
-            messages::warn("not enough runs to decide whether --fail-above is kept: see the warning of the comparison");
+            messages::warn(
+                "undecided: not enough runs to decide whether --fail-above is kept: see the warning of the comparison",
+            );
             Exit::Undecided
         }
         Gate::NotComparable => {
-            messages::warn("--fail-above is not judged, because A and B were made differently: see the warnings");
+            messages::warn(
+                "undecided: --fail-above is not judged, because A and B were made differently: see the warnings",
+            );
             Exit::Undecided
         }
         Gate::NoPhases => {
-            messages::warn("--fail-above is not judged, because no program named a phase");
+            messages::warn("undecided: --fail-above is not judged, because no program named a phase");
             Exit::Undecided
         }
     }

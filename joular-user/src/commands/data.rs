@@ -30,7 +30,7 @@ use super::{unless_closed, unwritten};
 use crate::{
     cli::{
         AuditFlags, CompactFlags, Exit, ExportFlags, FlamegraphFlags, HtmlFlags, JmhFlags, ReattributeFlags,
-        ReportFlags, RollupFlags, ShipFlags, ValidateFlags,
+        ReportFlags, RollupFlags, RunsFlags, ShipFlags, ValidateFlags,
     },
     config::{self, CalibrationChoice, ConfigError, WeightsAgain},
     messages,
@@ -57,6 +57,21 @@ pub(super) fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
     let said = said.map_err(plainly)?;
     unless_closed(said.written).map_err(unwritten("the report"))?;
     said.notices.iter().for_each(|notice| messages::warn(notice));
+    say_what_goes_on(&flags.data);
+    Ok(Exit::Success)
+}
+
+fn say_what_goes_on(data: &Path) {
+    report::runs::goes_on(data).iter().for_each(|text| messages::info(text));
+}
+
+pub(super) fn list_runs(flags: &RunsFlags) -> anyhow::Result<Exit> {
+    let runs = report::runs::read(&flags.data)?;
+    let width = match Screen::of(io::stdout(), false) {
+        Screen::Terminal { size, .. } => Some(size().width),
+        Screen::Stream => None,
+    };
+    unless_closed(runs.write(flags.json, width, &mut io::stdout().lock())).map_err(unwritten("the list of runs"))?;
     Ok(Exit::Success)
 }
 
@@ -72,12 +87,14 @@ pub(super) fn jmh(flags: &JmhFlags) -> anyhow::Result<Exit> {
 
 pub(super) fn flamegraph(flags: &FlamegraphFlags) -> anyhow::Result<Exit> {
     let (svg, headline) = report::flamegraph::svg(&config::drawing(flags)?)?;
+    say_what_goes_on(&flags.data);
     written(&flags.output, &svg, &headline)
 }
 
 pub(super) fn html(flags: &HtmlFlags) -> anyhow::Result<Exit> {
     let _progress = Progress::waiting("reading the data set");
     let (page, headline) = report::html::page(&config::page(flags)?).map_err(plainly)?;
+    say_what_goes_on(&flags.data);
     written(&flags.output, &page, &headline.text())
 }
 

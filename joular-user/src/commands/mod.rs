@@ -32,6 +32,7 @@ use crate::{
 pub fn run(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         None => machine::record(cli.flags),
+        Some(Command::Record(flags)) => machine::record(flags),
         Some(Command::Run(flags)) if flags.experiment.is_any() => experiment::run(&flags),
         Some(Command::Run(flags)) => machine::measure(&flags),
         Some(Command::Sweep(flags)) => sweep::run(&flags),
@@ -41,6 +42,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Sources(flags)) => machine::list(flags),
         Some(Command::Calibrate(flags)) => machine::calibrate(flags),
         Some(Command::Report(flags)) => data::show(&flags),
+        Some(Command::Runs(flags)) => data::list_runs(&flags),
         Some(Command::Flamegraph(flags)) => data::flamegraph(&flags),
         Some(Command::Html(flags)) => data::html(&flags),
         Some(Command::Diff(flags)) => comparison::diff(&flags),

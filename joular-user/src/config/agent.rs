@@ -133,7 +133,7 @@ mod tests {
         for (text, message) in [
             ("\nreplay = 'x.jrec'", "agent.toml:2: replay: a service measures"),
             ("duration = '5m'", "agent.toml:1: duration: a service has no end"),
-            ("\n\nshipp = 's3://b'", "agent.toml:3: unknown field `shipp`"),
+            ("\n\nshipp = 's3://b'", "agent.toml:3: unknown key `shipp`"),
             ("ship-rate = 'x'\nship = 's3://b'", "agent.toml:1: ship-rate: \"x\" is not a size"),
         ] {
             let error = of(text).unwrap_err();

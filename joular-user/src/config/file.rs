@@ -17,6 +17,25 @@ pub struct ConfigFile {
     pub flags: Flags,
 }
 
+/// More keys than these are not listed.
+const MAX_LISTED: usize = 8;
+
+/// The parser's message; of a key that does not exist, the key that was meant instead of all that there are.
+fn plainly(message: &str) -> String {
+    let Some(rest) = message.strip_prefix("unknown field `") else { return message.to_owned() };
+    // Names stand between backticks.
+    let mut names = rest.split('`').step_by(2);
+    let key = names.next().unwrap_or_default();
+    let keys: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+    let likeness = |known: &&&str| strsim::jaro_winkler(key, known);
+    let nearest = keys.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b))).filter(|known| likeness(known) > 0.8);
+    match nearest {
+        Some(known) => format!("unknown key `{key}`: did you mean `{known}`?"),
+        None if keys.len() <= MAX_LISTED => format!("unknown key `{key}`: there are `{}`", keys.join("`, `")),
+        None => format!("unknown key `{key}`: keys are the long flags of a recording, see --help and docs/agent.md"),
+    }
+}
+
 impl ConfigFile {
     /// # Errors
     /// [`ConfigError::File`] and [`ConfigError::Syntax`].
@@ -42,7 +61,7 @@ impl ConfigFile {
             Err(error) => {
                 let start = error.span().map_or(0, |span| span.start);
                 let line = text.bytes().take(start).filter(|byte| *byte == b'\n').count() + 1;
-                Err(ConfigError::Syntax { path, line, message: error.message().trim().to_owned() })
+                Err(ConfigError::Syntax { path, line, message: plainly(error.message().trim()) })
             }
         }
     }
@@ -56,6 +75,32 @@ impl ConfigFile {
         match self.text.lines().position(sets_key) {
             Some(index) => format!("{}:{}: {key}", self.path, index + 1),
             None => format!("{}: {key}", self.path),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_does_not_exist_is_answered_by_the_one_that_was_meant() {
+        let many = "`comm`, `jvms`, `pid`, `interval`, `output`, `ship`, `ship-at-end`, `flush`, `keep`";
+        for (message, expected) in [
+            (
+                format!("unknown field `intervall`, expected one of {many}"),
+                "unknown key `intervall`: did you mean `interval`?",
+            ),
+            (format!("unknown field `shipp`, expected one of {many}"), "unknown key `shipp`: did you mean `ship`?"),
+            (format!("unknown field `zzz`, expected one of {many}"), "unknown key `zzz`: keys are the long flags of"),
+            (
+                "unknown field `x`, expected `name` or `main-class`".to_owned(),
+                "unknown key `x`: there are `name`, `main-class`",
+            ),
+            ("invalid type: string".to_owned(), "invalid type: string"),
+        ] {
+            let plain = plainly(&message);
+            assert!(plain.starts_with(expected), "{plain}");
         }
     }
 }

@@ -72,7 +72,7 @@ pub use self::{
     weights::WeightChoice,
 };
 use crate::{
-    cli::Flags,
+    cli::{self, Flags},
     energy::{EnergyOptions, shared_file::STALE_AFTER},
     procs::{kubernetes::Source, selection::Selection, service::rules::SharedRules},
 };
@@ -240,7 +240,7 @@ impl Places {
             (false, true) => Screen::Quiet,
             (false, false) => Screen::Table,
         };
-        let output = flags.output.clone().unwrap_or_else(|| "joular-out".into());
+        let output = flags.output.clone().unwrap_or_else(|| cli::DATA_SET.into());
         Ok(Config {
             output: (!flags.no_output).then_some(output),
             flush: flush.unwrap_or(Duration::from_nanos(DEFAULT_FLUSH_NS)),

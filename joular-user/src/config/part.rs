@@ -42,7 +42,7 @@ pub fn part(flags: &PartFlags) -> Result<(Filter, Option<App>), ConfigError> {
         no_infer: flags.no_infer,
         charge_gc: flags.charge_gc.as_deref().map(ChargeBy::parse).transpose().map_err(at("charge-gc"))?,
     };
-    Ok((filter, App::of(&flags.app)))
+    Ok((filter, if flags.java { Some(App::Java) } else { App::of(&flags.app) }))
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub fn drawing(flags: &FlamegraphFlags) -> Result<Drawing, ConfigError> {
         app,
         shape: Shape { levels, kinds: kinds(flags.levels.by_kind) },
         measure: if flags.allocated { Measure::Allocated } else { measure(flags.measure.as_deref())? },
-        is_icicle: flags.icicle,
+        is_icicle: !flags.upright,
         min_share: parse_share("--min-share", &flags.min_share)?,
     })
 }

@@ -96,7 +96,7 @@ mod tests {
     fn a_mistake_is_named() {
         for (text, expected) in [
             ("command-line = 'some'", "run.toml:1: command-line: \"some\": not none, redacted or full"),
-            ("[[redact]]\nword = 'x'", "run.toml:2: unknown field `word`"),
+            ("[[redact]]\nword = 'x'", "run.toml:2: unknown key `word`"),
             ("[[redact]]", "run.toml: [[redact]]: rule 1: it says nothing"),
             (
                 "[[redact]]\nname = 'a'\n[[redact]]\nname = ''",

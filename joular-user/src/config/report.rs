@@ -4,6 +4,7 @@ use joular_data::report::{
     Format,
     footprint::Choices,
     measure::Measure,
+    profile::App,
     ranking::{By, Request, Sort, TableOf},
     watts::WattsRequest,
 };
@@ -37,8 +38,16 @@ pub fn report_request(flags: &ReportFlags, footprint: Option<Choices>) -> Result
         });
     }
     let format = Format::of_flags(flags.json, flags.csv, flags.markdown);
+    let app = app.or_else(|| shows_java(flags, &tables, format).then_some(App::Java));
     let (top, activations) = (flags.top, flags.activations);
     Ok(Request { filter, app, tables, top, sort, activations, footprint, format })
+}
+
+/// Whether tables are in the Java view although nobody asked for a view: for people, and unless they are about kinds of code.
+/// Programs get frames as they were recorded.
+fn shows_java(flags: &ReportFlags, tables: &[TableOf], format: Format) -> bool {
+    let is_for_people = matches!(format, Format::Text | Format::Markdown);
+    !flags.all_frames && is_for_people && tables.iter().all(|table| table.by != By::Kind)
 }
 
 /// What `--watts` shows.
@@ -166,7 +175,7 @@ mod tests {
     use joular_data::report::ranking::By;
 
     use super::*;
-    use crate::cli::{Cli, Command};
+    use crate::cli::{Cli, Command, PartFlags};
 
     fn flags(by: &[&str]) -> ReportFlags {
         let by = by.iter().map(ToString::to_string).collect();
@@ -188,6 +197,23 @@ mod tests {
             report_request(&flags, None).unwrap().sort
         };
         assert!(Sort::all().all(|sort| asked(sort) == sort));
+    }
+
+    #[test]
+    fn people_get_the_java_view_unless_they_ask_for_more_and_programs_get_all() {
+        let view = |flags: ReportFlags| report_request(&flags, None).unwrap().app;
+        let part = |part: PartFlags| ReportFlags { part, ..flags(&["method"]) };
+        assert_eq!(view(flags(&["method", "thread"])), Some(App::Java));
+        assert_eq!(view(ReportFlags { markdown: true, ..flags(&["class"]) }), Some(App::Java));
+        assert_eq!(view(flags(&["method", "kind"])), None);
+        assert_eq!(view(ReportFlags { all_frames: true, ..flags(&["method"]) }), None);
+        assert_eq!(view(ReportFlags { json: true, ..flags(&["method"]) }), None);
+        assert_eq!(
+            view(ReportFlags { csv: true, ..part(PartFlags { java: true, ..PartFlags::default() }) }),
+            Some(App::Java)
+        );
+        let app = vec!["com.acme".to_owned()];
+        assert_eq!(view(part(PartFlags { app: app.clone(), ..PartFlags::default() })), Some(App::Of(app)));
     }
 
     #[test]

@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn a_mistake_in_a_rule_is_named() {
         for (text, expected) in [
-            ("name = 'a'\nclass = 'x'", "run.toml:3: unknown field `class`"),
+            ("name = 'a'\nclass = 'x'", "run.toml:3: unknown key `class`"),
             ("comm = 'java'", "run.toml:1: missing field `name`"),
             ("name = 'a'", "rule 1 (\"a\"): it has no condition"),
             ("name = ''\ncomm = 'java'", "rule 1 (\"\"): name cannot be empty"),

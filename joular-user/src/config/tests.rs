@@ -134,10 +134,7 @@ fn mistakes_on_the_command_line_name_the_flag() {
             "--all --energy model --energy-file p",
             "--energy-file cannot be used with --energy: only auto, microjoules, powerjoular, watts and replay read a file",
         ),
-        (
-            "--all --interval 10",
-            "--interval: \"10\" is not a time: write a whole number and a unit: 500ms, 10s, 2m, 1h",
-        ),
+        ("--all --interval 10", "--interval: \"10\" is not a time: write numbers with units: 500ms, 10s, 1m30s, 1.5h"),
         ("--all --interval 50ms", "--interval: \"50ms\" is not between 100ms and 60s"),
         ("--all --interval 61s", "--interval: \"61s\" is not between 100ms and 60s"),
         ("--all --duration 0s", "--duration: must be longer than 0"),
@@ -185,12 +182,12 @@ fn mistakes_in_the_file_name_file_line_and_key() {
 #[test]
 fn malformed_files_name_the_line() {
     for (text, line, part) in [
-        ("comm = ['a']\nfrequncy = 9\n", 2, "unknown field `frequncy`"),
+        ("comm = ['a']\nfrequncy = 9\n", 2, "unknown key `frequncy`"),
         ("frequency = 'fast'\n", 1, "invalid type"),
         ("frequency = -1\n", 1, "invalid value"),
         ("\n\ncomm = [\n", 3, ""),
         ("comm = 'a'\ncomm = 'b'\n", 2, "duplicate key"),
-        ("config = 'other.toml'\n", 1, "unknown field `config`"),
+        ("config = 'other.toml'\n", 1, "unknown key `config`"),
         ("\u{0}", 1, ""),
     ] {
         let error = ConfigFile::parse("run.toml".into(), text.into()).unwrap_err();
@@ -215,12 +212,14 @@ fn files_that_cannot_be_read_are_named() {
 
 #[test]
 fn every_flag_is_a_key_of_the_file() {
-    let message = ConfigFile::parse(String::new(), "x = 1".into()).unwrap_err().to_string();
+    let is_key = |name: &str| {
+        // No key has a date, so what is wrong is the value, if there is such a key.
+        let error = ConfigFile::parse(String::new(), format!("{name} = 2026-03-01")).unwrap_err().to_string();
+        !error.contains("unknown key")
+    };
     for argument in Cli::command().get_arguments() {
         let name = argument.get_long().unwrap();
-        if !["config", "help", "version"].contains(&name) {
-            assert!(message.contains(&format!("`{name}`")), "{name}: {message}");
-        }
+        assert_eq!(is_key(name), !["config", "help", "version"].contains(&name), "{name}");
     }
 }
 

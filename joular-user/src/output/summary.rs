@@ -205,22 +205,14 @@ fn quality(totals: &Totals) -> String {
     text
 }
 
-/// A command line that can be pasted as it is: the path is quoted for SQL, and
-/// the SQL for the shell.
+/// Command lines that can be pasted as they are.
 fn reading(data: &Path) -> String {
     let path = escape(&data.display().to_string());
-    let sql = format!(
-        "SELECT method, sum(self_uj)/1e6 AS joules FROM '{}/methods/**/*.parquet' GROUP BY 1 ORDER BY 2 DESC",
-        path.replace('\'', "''")
-    );
-    let mut quoted = String::with_capacity(sql.len());
-    for c in sql.chars() {
-        if matches!(c, '"' | '\\' | '$' | '`') {
-            quoted.push('\\');
-        }
-        quoted.push(c);
-    }
-    format!("\nThe data is in {path}; to read it:\n  duckdb -c \"{quoted}\"\n")
+    // Nothing to be quoted has a NUL character, which is what cannot be.
+    let word = shlex::try_quote(&path).unwrap_or_default();
+    let commands = [("report", "tables"), ("html", "a web page"), ("flamegraph", "a picture")];
+    let lines = commands.map(|(command, what)| format!("  joular-bpf {command:<10} {word}  # {what}\n"));
+    format!("\nThe data is in {path}:\n{}", lines.concat())
 }
 
 #[cfg(test)]
@@ -256,9 +248,12 @@ mod tests {
 
     #[test]
     fn the_command_can_be_pasted_whatever_the_path() {
-        let text = reading(Path::new("a'b$(c)`d\""));
-        assert!(text.contains(r#"duckdb -c "SELECT"#));
-        assert!(text.contains(r#"'a''b\$(c)\`d\"/methods"#), "{text}");
+        for path in ["joular-out", "a'b$(c)`d\" e"] {
+            let text = reading(Path::new(path));
+            let words: Vec<_> = text.lines().skip(2).map(|line| shlex::split(line).unwrap()).collect();
+            let expected = ["report", "html", "flamegraph"].map(|command| ["joular-bpf", command, path]);
+            assert_eq!(words, expected, "{text}");
+        }
     }
 
     #[test]

@@ -232,7 +232,8 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
         context: ContextReader::new(roots),
         notify: Box::new(messages::warn),
     };
-    let schedule = Schedule { interval: options.interval, duration: options.duration };
+    let ends_with_targets = options.selection.is_of_pids() && !is_service;
+    let schedule = Schedule { interval: options.interval, duration: options.duration, ends_with_targets };
     let ready = |targets: usize| {
         match start {
             Some(start) => start.now(),
@@ -244,9 +245,15 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
         }
     };
     let outcome = live.record(&mut consumer, schedule, marks, &mut shutdown, ready).await;
+    match outcome {
+        Ok(StopReason::Interrupt) => messages::info("stopping: the last windows are being written"),
+        Ok(StopReason::Targets) => messages::info("the recording ends: no process of --pid is left"),
+        _ => {}
+    }
     // Whatever failed, what still works is brought to its end.
     let ended = end(&mut consumer, *outcome.as_ref().unwrap_or(&StopReason::Failure));
     let finished = consumer.finish();
+    shutdown.all_is_written();
     match (shipping, &outcome) {
         (Some(shipping), Ok(StopReason::Reload)) => shipping.hand_over(),
         (Some(shipping), _) => shipping.end(config.ship.as_ref().map_or(Duration::ZERO, |ship| ship.at_end)),

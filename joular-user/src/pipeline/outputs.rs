@@ -8,12 +8,15 @@ use std::{
 use joular_data::{
     dataset::{
         OutputDirectory, ParquetOutput,
+        column::Table as _,
         store::{Claim, LocalDirectory, Ring, SharedPlace, Store},
+        tables::Runs,
         write::{Rotated, Unwritten},
     },
     output::Output,
     redact::Redaction,
     shipping::{Shipper, Spool},
+    text::count,
 };
 
 use super::Failure;
@@ -41,6 +44,9 @@ impl Outputs {
             if let Some(ship) = &config.ship {
                 shipper = Some((shipper_of(&directory, ship, &config.redaction)?, ship.to.clone()));
             }
+            if unwritten.is_none() {
+                say_what_is_there(&directory);
+            }
             let spool = shipper.as_ref().map(|(shipper, _)| shipper.spool());
             outputs.push(data_set(directory, claim, spool, unwritten, config));
         }
@@ -67,6 +73,15 @@ impl Outputs {
             config::Screen::Quiet => {}
         }
         Ok(Self { outputs, shipper })
+    }
+}
+
+/// Others sum all runs of a data set, which may not be what is expected of a new recording.
+fn say_what_is_there(directory: &LocalDirectory) {
+    let earlier = directory.list(Runs::NAME, usize::MAX).map_or(0, |runs| runs.len());
+    if earlier > 0 {
+        let (path, runs) = (directory.path().display(), count(earlier, "earlier run"));
+        messages::info(&format!("{path} has {runs}: reports sum all; --run last shows this recording alone"));
     }
 }
 

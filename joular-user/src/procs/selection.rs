@@ -35,6 +35,11 @@ impl Selection {
         matches!(self, Self::All)
     }
 
+    /// Whether processes are selected by their ids.
+    pub const fn is_of_pids(&self) -> bool {
+        matches!(self, Self::Pids(_))
+    }
+
     /// Whether JVMs are selected, whatever they are called.
     pub const fn is_of_jvms(&self) -> bool {
         matches!(self, Self::Jvms(_))

@@ -16,7 +16,12 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// Short windows and often a file, so that every kind of moment occurs.
 fn run(burner: &Burner, output: &Output) -> Run {
-    Run::modelled().pid(burner.pid()).with("--interval", "200ms").with("--flush", "1s").output(output.dir())
+    held(burner, output, "1s")
+}
+
+/// Short windows, written this often.
+fn held(burner: &Burner, output: &Output, flush: &str) -> Run {
+    Run::modelled().pid(burner.pid()).with("--interval", "200ms").with("--flush", flush).output(output.dir())
 }
 
 /// A burner that is busy for longer than any test here.
@@ -69,17 +74,49 @@ fn sigterm_ends_the_run_in_order() -> Result<()> {
     ends_in_order(Signal::TERM)
 }
 
-#[test]
-fn a_second_sigint_ends_at_once_or_finds_it_over() -> Result<()> {
+/// Ends a run that has written nothing yet by this number of signals, one after the other.
+fn ended_impatiently(signals: usize) -> Result<(Output, f64)> {
     let (burner, output) = (busy()?, Output::new()?);
-    let profiler = run(&burner, &output).start()?;
+    let mut profiler = held(&burner, &output, "60s").argument("--json").start()?;
+    let before = schedstat::process(burner.pid())?;
+    (0..10).try_for_each(|_| profiler.wait_window().map(drop))?;
+    let used = (schedstat::process(burner.pid())? - before) as f64 / 1e9;
     profiler.signal(Signal::INT)?;
     // It may be gone already, which is as good.
-    let _gone = profiler.signal(Signal::INT);
+    (1..signals).for_each(|_| drop(profiler.signal(Signal::INT)));
     let finished = profiler.finish(END)?;
     assert!(matches!(finished.code(), Some(0 | 130)), "{finished:?}");
     output.data.files().map(drop).or_else(|_| std::fs::create_dir(output.dir()).context("no directory"))?;
-    output.data.expect_readable()
+    output.data.expect_readable()?;
+    Ok((output, used))
+}
+
+#[test]
+fn a_second_sigint_loses_nothing_that_was_recorded() -> Result<()> {
+    let (output, used) = ended_impatiently(2)?;
+    let seen = seconds(&output)?;
+    assert!(seen >= 0.8 * used, "{seen:.2} s of {used:.2} s");
+    assert_eq!(output.data.number("SELECT count(*)::DOUBLE FROM runs WHERE end_reason = 'SIGINT'")?, 1.0);
+    Ok(())
+}
+
+#[test]
+fn a_third_sigint_ends_at_once_or_finds_it_over() -> Result<()> {
+    ended_impatiently(3).map(drop)
+}
+
+#[test]
+fn the_end_of_the_processes_with_these_ids_ends_the_run() -> Result<()> {
+    let (burner, output) = (busy()?, Output::new()?);
+    let profiler = run(&burner, &output).start()?;
+    wait_for_files(&output)?;
+    drop(burner);
+    let finished = profiler.finish(LIMIT)?;
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    assert!(finished.stderr.contains("no process of --pid is left"), "{finished:?}");
+    let ended = output.data.number("SELECT count(*)::DOUBLE FROM runs WHERE end_reason = 'end of the targets'")?;
+    assert_eq!(ended, 1.0);
+    Ok(())
 }
 
 #[test]

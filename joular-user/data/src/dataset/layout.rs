@@ -72,6 +72,17 @@ impl FilePlace {
     }
 }
 
+/// The id of a later run of a recording that is cut into several. The first one has the recording's.
+pub(crate) fn id_of_part(recording: &str, number: u32) -> String {
+    format!("{recording}.{number:04}")
+}
+
+/// The id of the recording that a run is part of.
+pub(crate) fn recording_of(run_id: &str) -> &str {
+    let is_number = |number: &str| number.len() >= 4 && number.bytes().all(|byte| byte.is_ascii_digit());
+    run_id.rsplit_once('.').filter(|(_, number)| is_number(number)).map_or(run_id, |(recording, _)| recording)
+}
+
 /// The folder of a run's host, and the part of file names that stands for the run.
 pub type RunName = (String, String);
 
@@ -89,4 +100,21 @@ pub(crate) fn path_part(name: &str) -> String {
     let kept = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '_' };
     let part: String = name.trim_start_matches('.').chars().take(MOST_CHARS).map(kept).collect();
     if part.is_empty() { "unknown".to_owned() } else { part }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_part_of_the_recording_that_its_id_begins_with() {
+        for (id, expected) in [
+            ("web-1-1772323201000000-4711", "web-1-1772323201000000-4711"),
+            ("web.example.com-1772323201000000-4711.0003", "web.example.com-1772323201000000-4711"),
+            ("web.0001-1772323201000000-4711", "web.0001-1772323201000000-4711"),
+        ] {
+            assert_eq!(recording_of(id), expected);
+            assert_eq!(recording_of(&id_of_part(expected, 12_345)), expected);
+        }
+    }
 }

@@ -85,6 +85,8 @@ pub enum LiveError {
 pub struct Schedule {
     pub interval: Duration,
     pub duration: Option<Duration>,
+    /// Also when no target is left, because none will come.
+    pub ends_with_targets: bool,
 }
 
 /// Everything that makes up a live run.
@@ -213,6 +215,10 @@ impl Run<'_> {
             }
             if last.is_some_and(|last| self.start >= last) {
                 return Ok(StopReason::Duration);
+            }
+            let registry = &self.live.registry;
+            if schedule.ends_with_targets && registry.ever_matched() && registry.targets().next().is_none() {
+                return Ok(StopReason::Targets);
             }
         }
     }

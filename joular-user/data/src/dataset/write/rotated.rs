@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     attribution::window_report::WindowReport,
+    dataset::layout,
     events::{ProcessInfo, RunEnd, RunInfo},
     model::units::{MonotonicNs, Pid, UnixMicros},
     output::{Output, Result},
@@ -114,7 +115,7 @@ impl Rotated {
         (run.number, run.stretch) = (run.number.saturating_add(1), stretch(placed.wall_start, self.every_us));
         run.told.clear();
         run.forget();
-        let run_id = format!("{}.{:04}", run.info.run_id, run.number);
+        let run_id = layout::id_of_part(&run.info.run_id, run.number);
         let info = RunInfo { run_id, started: placed.wall_start, ..run.info.clone() };
         self.output.begin(&info, report.index)?;
         Ok(placed)

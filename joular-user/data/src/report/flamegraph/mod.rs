@@ -162,7 +162,7 @@ fn draw(
     options.name_type = String::new();
     options.direction = if drawing.is_icicle { Direction::Inverted } else { Direction::Straight };
     options.bgcolors = Some(BackgroundColor::Flat(BACKGROUND));
-    options.text_truncate_direction = TextTruncateDirection::Right;
+    options.text_truncate_direction = TextTruncateDirection::Left;
     options.palette_map = Some(&mut colors);
     if drawing.base.is_some() {
         // What did not change is white: its boxes are seen by their edges.

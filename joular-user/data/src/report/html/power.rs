@@ -57,7 +57,7 @@ impl<'a> Power<'a> {
         }
         let frames = || catalog.paths.frames_of(path);
         let leaf = self.filter.allows_path(frames()).then(|| {
-            let seen = frames().rev().find(|frame| self.app.is_none_or(|app| app.has(frame)));
+            let seen = self.app.map_or_else(|| frames().next_back(), |app| app.leaf(frames().rev()));
             let outside = Frame::new(FrameKind::Marker, OUTSIDE_APP);
             let frame = seen.unwrap_or(&outside);
             (self.place(Label::of_frame(frame, self.kinds)), frame.kind)

@@ -171,9 +171,9 @@ impl Paths {
         PathIndex::of(self.ends.len() - 1)
     }
 
-    /// The same paths, by the same indices, as the application sees them. Of each path only the
-    /// frames of these packages or classes remain, so energy of other code goes to the
-    /// application's code that called it. Paths without such frames have a marker.
+    /// The same paths, by the same indices, as the application sees them. Of each path only its own
+    /// frames remain, so energy of other code goes to the application's code that called it. Paths
+    /// without such frames have a marker, or stay as they are in the view of [`App::Java`].
     #[must_use]
     pub fn of_app(&self, app: &App) -> Self {
         let (frames, places, hasher) = (self.frames.clone(), self.places.clone(), self.hasher.clone());
@@ -181,9 +181,15 @@ impl Paths {
         let outside = paths.frame_index(Frame::new(FrameKind::Marker, OUTSIDE_APP));
         let is_of_app: Vec<bool> = self.frames.iter().map(|frame| app.has(frame)).collect();
         for path in self.indices() {
-            let frames: Vec<FrameIndex> =
-                self.path(path).iter().copied().filter(|frame| is_of_app[frame.index()]).collect();
-            paths.push(if frames.is_empty() { vec![outside] } else { frames });
+            let whole = self.path(path);
+            let mut seen: Vec<FrameIndex> = whole.iter().copied().filter(|frame| is_of_app[frame.index()]).collect();
+            match (app, whole.last()) {
+                (App::Of(_), _) if seen.is_empty() => seen.push(outside),
+                (App::Java, _) if seen.is_empty() => seen.extend(whole),
+                (App::Java, Some(leaf)) if self.frame(*leaf).kind == FrameKind::Marker => seen.push(*leaf),
+                _ => {}
+            }
+            paths.push(seen);
         }
         paths
     }
@@ -192,27 +198,44 @@ impl Paths {
 /// Stands for paths without a frame of the application.
 pub const OUTSIDE_APP: &str = "[outside of the app]";
 
-/// The application: prefixes of its packages or classes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct App(Vec<String>);
+/// Whose code is shown. Energy of other code goes to what called it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum App {
+    /// An application's: prefixes of its packages or classes.
+    Of(Vec<String>),
+    /// All code in Java. Paths without any stay as they are, and so do leaves that say what is not known.
+    Java,
+}
 
 impl App {
     /// `com.acme`, `com.acme.`, and `com.acme.*` are the same; `None` if there is no prefix at all.
     pub fn of(prefixes: &[String]) -> Option<Self> {
         let trimmed = prefixes.iter().map(|prefix| prefix.trim_end_matches('*').trim_end_matches('.').to_owned());
         let prefixes: Vec<String> = trimmed.filter(|prefix| !prefix.is_empty()).collect();
-        (!prefixes.is_empty()).then_some(Self(prefixes))
+        (!prefixes.is_empty()).then_some(Self::Of(prefixes))
     }
 
-    /// Whether a frame's class is one of these, nested in one, or in such a package.
+    /// Whether a frame is shown: of Java, or its class is one of these, nested in one, or in such a package.
     pub fn has(&self, frame: &Frame) -> bool {
+        let Self::Of(prefixes) = self else { return frame.kind.is_java() };
         let Some(class) = &frame.class else { return false };
-        self.0.iter().any(|prefix| {
+        prefixes.iter().any(|prefix| {
             class
                 .raw()
                 .strip_prefix(prefix.as_str())
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '$', '/']))
         })
+    }
+
+    /// The leaf of a path as [`Paths::of_app`] shows it; `None`: the marker.
+    pub fn leaf<'a>(&self, leaf_to_root: impl Iterator<Item = &'a Frame>) -> Option<&'a Frame> {
+        let mut frames = leaf_to_root.peekable();
+        let leaf = frames.peek().copied();
+        let own = frames.find(|frame| self.has(frame));
+        match self {
+            Self::Of(_) => own,
+            Self::Java => leaf.filter(|leaf| leaf.kind == FrameKind::Marker).or(own).or(leaf),
+        }
     }
 }
 
@@ -295,5 +318,31 @@ mod tests {
         assert_eq!(methods(of_app), ["com.acme.Shop.sell"]);
         assert_eq!(methods(foreign), [OUTSIDE_APP]);
         assert_eq!(paths.frames_of(of_app).len(), 3, "the other view stays");
+    }
+
+    #[test]
+    fn the_java_view_charges_native_code_to_the_java_code_that_called_it_and_hides_nothing_else() {
+        let mut paths = Paths::default();
+        let [start, run, get, copy, kernel, unknown] = [
+            Frame::new(FrameKind::Native, "start_thread"),
+            frame("com.acme.Shop", "run"),
+            frame("java.util.HashMap", "get"),
+            Frame::new(FrameKind::Stub, "copy"),
+            Frame::new(FrameKind::Kernel, "page_fault"),
+            Frame::new(FrameKind::Marker, "[unresolved]"),
+        ]
+        .map(|frame| paths.frame_index(frame));
+        for (path, expected) in [
+            (&[start, run, get, copy, kernel][..], &["com.acme.Shop.run", "java.util.HashMap.get"][..]),
+            (&[start, run, unknown], &["com.acme.Shop.run", "[unresolved]"]),
+            (&[start, copy, kernel], &["start_thread", "copy", "page_fault"]),
+            (&[unknown], &["[unresolved]"]),
+        ] {
+            let index = paths.push(path.iter().copied());
+            let seen = paths.of_app(&App::Java);
+            assert_eq!(seen.frames_of(index).map(Frame::method).collect::<Vec<_>>(), expected);
+            let leaf = App::Java.leaf(paths.frames_of(index).rev()).map(Frame::method);
+            assert_eq!(leaf, expected.last().map(|name| (*name).into()));
+        }
     }
 }

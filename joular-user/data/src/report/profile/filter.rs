@@ -7,7 +7,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use foldhash::fast::RandomState;
-use jiff::Timestamp;
+use jiff::{Timestamp, civil::Time};
 use thiserror::Error;
 
 use super::{
@@ -17,7 +17,7 @@ use super::{
 use crate::{
     attribution::window_report::Category,
     dataset::{
-        layout::date,
+        layout::{date, recording_of},
         read::{
             files::RunFiles,
             marks::PhaseWindows,
@@ -38,7 +38,10 @@ pub enum FilterError {
     Pattern { text: String, cause: String },
     #[error("'{text}' is not a label: write KEY=VALUE, where VALUE may be a pattern")]
     Label { text: String },
-    #[error("'{text}' is not a time: write 2026-03-01T12:00:00Z, or a time into the run such as 30s or 5m")]
+    #[error(
+        "'{text}' is not a time: write 2026-03-01T12:00:00Z or with an offset, such as 2026-03-01T13:00:00+01:00; 12:00:00 \
+         in UTC; or a time into the run, such as 30s or 5m"
+    )]
     Time { text: String },
     #[error("'{text}' is not a category: write java, gc, jit, vm, native or kernel")]
     Category { text: String },
@@ -55,17 +58,23 @@ pub enum Moment {
     At(UnixMicros),
     /// After the run's start.
     Into(Duration),
+    /// Microseconds after midnight, UTC: on the day on which the run began, or on the next one if that is nearer.
+    Clock(i64),
 }
 
 impl Moment {
     /// # Errors
     /// If the text is neither; `duration` reads times into a run.
     pub fn parse(text: &str, duration: impl Fn(&str) -> Option<Duration>) -> Result<Self, FilterError> {
-        if let Some(into) = duration(text) {
-            return Ok(Self::Into(into));
+        if let Ok(moment) = text.parse::<Timestamp>() {
+            return Ok(Self::At(UnixMicros(moment.as_microsecond())));
         }
-        let moment: Timestamp = text.parse().map_err(|_| FilterError::Time { text: text.to_owned() })?;
-        Ok(Self::At(UnixMicros(moment.as_microsecond())))
+        // Not a length of hours, minutes and seconds.
+        if let Some(clock) = Some(text).filter(|text| text.contains(':')).and_then(|text| text.parse::<Time>().ok()) {
+            let since_midnight = clock.duration_since(Time::midnight());
+            return Ok(Self::Clock(i64::try_from(since_midnight.as_micros()).unwrap_or(0)));
+        }
+        duration(text).map(Self::Into).ok_or_else(|| FilterError::Time { text: text.to_owned() })
     }
 
     fn in_run(self, run: &Run) -> UnixMicros {
@@ -74,6 +83,12 @@ impl Moment {
             Self::Into(duration) => {
                 let into = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
                 UnixMicros(run.info.started.0.saturating_add(into))
+            }
+            Self::Clock(since_midnight_us) => {
+                let started = run.info.started.0;
+                let same_day = started.saturating_sub(started.rem_euclid(DAY_US)).saturating_add(since_midnight_us);
+                let is_long_before = same_day < started.saturating_sub(DAY_US / 2);
+                UnixMicros(if is_long_before { same_day.saturating_add(DAY_US) } else { same_day })
             }
         }
     }
@@ -128,9 +143,20 @@ impl ChargeBy {
     }
 }
 
+/// Stands for the recording that began last.
+pub const LAST: &str = "last";
+
 impl Filter {
-    pub fn allows_run(&self, run: &Run) -> bool {
-        self.hosts.allow(run.info.host.raw()) && self.runs.allow(&run.info.run_id)
+    /// Keeps the runs that are asked for. [`LAST`] means all runs of the recording that began last, of the hosts that are
+    /// asked for.
+    pub fn keep_runs<T>(&self, runs: &mut Vec<(Run, T)>) {
+        runs.retain(|(run, _)| self.hosts.allow(run.info.host.raw()));
+        let last = runs.iter().max_by_key(|(run, _)| run.info.started).filter(|_| self.runs.names(LAST));
+        let last = last.map(|(run, _)| recording_of(&run.info.run_id).to_owned());
+        runs.retain(|(run, _)| {
+            let id = &run.info.run_id;
+            self.runs.allow(id) || last.as_deref() == Some(recording_of(id))
+        });
     }
 
     /// Whether a run can have what is wanted, by the names of its files: nothing of others is read. By a day more
@@ -270,6 +296,50 @@ mod tests {
         assert!(runs(&["web-[14]"], None, at(29)).is_err(), "a day beside counts");
         assert_eq!(runs(&["web-[14]"], at(-5), at(5)).unwrap(), 1);
         assert_eq!(runs(&["web-1"], at(5), None).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_time_of_day_is_the_one_nearest_to_the_run() {
+        const MINUTE_US: i64 = 60_000_000;
+        // 23:50 on the third day of time.
+        let started = 3 * DAY_US - 10 * MINUTE_US;
+        let info = RunInfo { started: UnixMicros(started), ..RunInfo::default() };
+        let run = Run { info, end: None, phases: Vec::new() };
+        for (text, expected) in [
+            ("23:55", started + 5 * MINUTE_US),
+            ("23:40:00", started - 10 * MINUTE_US),
+            ("00:10", started + 20 * MINUTE_US),
+            ("00:10:00.5", started + 20 * MINUTE_US + 500_000),
+        ] {
+            assert_eq!(Moment::parse(text, |_| None).unwrap().in_run(&run), UnixMicros(expected), "{text}");
+        }
+        for text in ["25:00", "5", "-5s", "tomorrow"] {
+            assert!(Moment::parse(text, |_| None).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_last_recording_is_all_its_runs_on_the_hosts_that_are_asked_for() {
+        let run = |host: &str, id: &str, started| {
+            let info =
+                RunInfo { host: host.into(), run_id: id.into(), started: UnixMicros(started), ..RunInfo::default() };
+            (Run { info, end: None, phases: Vec::new() }, ())
+        };
+        let all = [("a", "a-1", 1), ("a", "a-1.0001", 9), ("b", "b-1", 3), ("b", "b-2", 5), ("b", "b-2.0001", 7)];
+        let names = |texts: &[&str]| Names::parse(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
+        for (hosts, wanted, expected) in [
+            (&[][..], &["last"][..], &["a-1", "a-1.0001"][..]),
+            (&["b"], &["last"], &["b-2", "b-2.0001"]),
+            (&["b"], &["last", "b-1"], &["b-1", "b-2", "b-2.0001"]),
+            (&["c"], &["last"], &[]),
+            (&["b"], &[], &["b-1", "b-2", "b-2.0001"]),
+        ] {
+            let filter = Filter { hosts: names(hosts).unwrap(), runs: names(wanted).unwrap(), ..Filter::default() };
+            let mut runs: Vec<_> = all.into_iter().map(|(host, id, started)| run(host, id, started)).collect();
+            filter.keep_runs(&mut runs);
+            let kept: Vec<&str> = runs.iter().map(|(run, ())| run.info.run_id.as_str()).collect();
+            assert_eq!(kept, expected, "{hosts:?} {wanted:?}");
+        }
     }
 
     #[test]

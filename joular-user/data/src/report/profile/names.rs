@@ -44,6 +44,11 @@ impl Names {
             .is_none_or(|patterns| patterns.exact.iter().any(|exact| exact == name) || patterns.set.is_match(name))
     }
 
+    /// Whether this very name was given.
+    pub(super) fn names(&self, name: &str) -> bool {
+        self.0.as_ref().is_some_and(|patterns| patterns.exact.iter().any(|exact| exact == name))
+    }
+
     /// What is not known has no name that could be meant.
     pub(super) fn allow_known(&self, name: Option<&TargetText>) -> bool {
         self.allow_all() || name.is_some_and(|name| self.allow(name.raw()))

@@ -111,18 +111,20 @@ impl DataSet {
             gc_charged: MicroJoules(0),
             gc_kept: MicroJoules(0),
         };
-        for files in runs {
+        let read = |files: RunFiles| {
             let row = run_row::read(&files.row)?;
             let phases = marks::read(
                 &files.parts.iter().filter_map(|(_, part)| part.file::<Marks>().cloned()).collect::<Vec<_>>(),
             )?;
-            let run = Run { info: row.info, end: row.end.map(|(end, _)| end), phases };
-            if filter.allows_run(&run) {
-                let is_on_it = |other: &Run| other.info.machine() == run.info.machine();
-                data.hosts.push(data.catalog.runs.iter().position(is_on_it).unwrap_or(data.catalog.runs.len()));
-                data.catalog.runs.push(run);
-                data.files.push(files);
-            }
+            Ok((Run { info: row.info, end: row.end.map(|(end, _)| end), phases }, files))
+        };
+        let mut runs = runs.into_iter().map(read).collect::<Result<Vec<_>>>()?;
+        filter.keep_runs(&mut runs);
+        for (run, files) in runs {
+            let is_on_it = |other: &Run| other.info.machine() == run.info.machine();
+            data.hosts.push(data.catalog.runs.iter().position(is_on_it).unwrap_or(data.catalog.runs.len()));
+            data.catalog.runs.push(run);
+            data.files.push(files);
         }
         data.must_have_phases(filter)?;
         for run in 0..data.files.len() {

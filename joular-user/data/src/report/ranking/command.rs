@@ -57,10 +57,27 @@ pub struct Report<'a> {
     pub profile: &'a Profile,
     pub tables: &'a [Ranking],
     pub of_measures: &'a [MeasureTable],
-    pub has_app: bool,
+    /// Whose code is shown; `None`: all.
+    pub app: Option<&'a App>,
     /// Rows of tables, 0: all.
     pub top: usize,
     pub footprints: Option<&'a Footprints<'a>>,
+}
+
+impl Report<'_> {
+    /// Whether code of others than an application's is hidden, whatever it is.
+    pub const fn has_app(&self) -> bool {
+        matches!(self.app, Some(App::Of(_)))
+    }
+
+    /// Name of what is shown.
+    pub const fn view(&self) -> &'static str {
+        match self.app {
+            None => "all",
+            Some(App::Of(_)) => "app",
+            Some(App::Java) => "java",
+        }
+    }
 }
 
 /// What became of a report.
@@ -95,8 +112,8 @@ pub fn run(data: &Path, request: &Request, look: Look, out: &mut impl Write) -> 
     check_that_measures_are_there(data, &profile, request)?;
     let of_measures: Vec<MeasureTable> =
         request.of_measures().map(|of| MeasureTable::of(&profile, of, cut(request))).collect();
-    let (has_app, top) = (app.is_some(), request.top);
-    let report = Report { profile: &profile, tables: &tables, of_measures: &of_measures, has_app, top, footprints };
+    let top = request.top;
+    let report = Report { profile: &profile, tables: &tables, of_measures: &of_measures, app, top, footprints };
     let notices = match footprints.filter(|_| request.format == Format::Csv) {
         Some(footprints) => statement::text(footprints, &profile.overview),
         None => Vec::new(),

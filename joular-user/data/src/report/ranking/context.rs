@@ -94,7 +94,7 @@ pub fn quality(overview: &Overview) -> Vec<String> {
 pub fn source(overview: &Overview) -> String {
     let domains: Vec<String> = overview.domains.iter().map(|domain| escape(domain)).collect();
     let sources: Vec<String> = overview.sources.iter().map(|source| escape(source)).collect();
-    let sources = if sources.is_empty() { "nowhere".to_owned() } else { sources.join(", ") };
+    let sources = if sources.is_empty() { "no source".to_owned() } else { sources.join(", ") };
     let from = overview.label.map_or(sources.clone(), |label| format!("{sources} ({})", label.words()));
     let from = format!("{from}{}", fitted(overview));
     if domains.is_empty() { from } else { format!("{} from {from}", domains.join(", ")) }

@@ -56,7 +56,7 @@ pub fn report(report: &Report<'_>) -> String {
         let _ = writeln!(text, "| {name} | {joules} | {part} | {power} |");
     }
     text.push('\n');
-    if !report.has_app {
+    if !report.has_app() {
         let lines = std::iter::once(unnamed::line(profile)).chain(unnamed::hints(profile));
         let lines = lines.chain(rootless::line(profile));
         lines.for_each(|line| {

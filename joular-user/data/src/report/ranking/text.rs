@@ -1,5 +1,7 @@
 //! Writes a report for people: aligned, and as wide as the terminal.
 
+use std::collections::BTreeSet;
+
 use super::{
     beside,
     by::By,
@@ -13,7 +15,7 @@ use crate::{
     model::{domain::Label, units::MicroJoules},
     report::{
         footprint::statement,
-        profile::{Amounts, OUTSIDE_APP},
+        profile::{Amounts, OUTSIDE_APP, Profile},
     },
     text::{
         Keep, count, cut, figures,
@@ -67,7 +69,7 @@ pub fn lines(report: &Report<'_>, look: Look) -> Vec<Line> {
     lines.push(heading("All energy of these windows, whatever was selected"));
     lines.extend(context::audit(overview).lines().map(|line| plain(line.to_owned())));
     lines.push(plain(String::new()));
-    if !report.has_app {
+    if !report.has_app() {
         lines.push(plain(unnamed::line(profile)));
         lines.extend(unnamed::hints(profile).into_iter().map(|hint| plain(format!("  {hint}"))));
         lines.extend(rootless::line(profile).map(plain));
@@ -86,6 +88,26 @@ pub fn lines(report: &Report<'_>, look: Look) -> Vec<Line> {
     lines
 }
 
+/// Processes that are named where a selection has none.
+const NAMED_PROCESSES: usize = 8;
+
+/// What could be selected instead.
+fn what_there_is(profile: &Profile) -> String {
+    let catalog = &profile.catalog;
+    if catalog.runs.is_empty() {
+        return "no run matches it: joular-bpf runs lists them".to_owned();
+    }
+    let titles: BTreeSet<String> = catalog.processes.iter().map(|process| process.title().to_string()).collect();
+    let named: Vec<&str> = titles.iter().take(NAMED_PROCESSES).map(String::as_str).collect();
+    let more = titles.len() - named.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let of = count(catalog.runs.len(), "run");
+    match named.as_slice() {
+        [] => format!("its {of} have no processes"),
+        named => format!("its {of} have the processes {}{more}", named.join(", ")),
+    }
+}
+
 /// What was selected, of what, and in which view.
 pub fn chosen(report: &Report<'_>) -> Vec<String> {
     let whole = context::chosen(report.profile);
@@ -93,6 +115,7 @@ pub fn chosen(report: &Report<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     if report.profile.entries.is_empty() {
         lines.push("nothing in the data set matches this selection".to_owned());
+        lines.push(what_there_is(report.profile));
     } else {
         lines.push(format!(
             "selection {} J, {:.1} % of all targets' {} J; {:.3} s of CPU time, {}",
@@ -106,8 +129,13 @@ pub fn chosen(report: &Report<'_>) -> Vec<String> {
     lines.extend(context::inferred(report.profile));
     lines.extend(context::gc_charged(report.profile));
     lines.extend(selected::lines(report.profile));
-    if report.has_app {
+    if report.has_app() {
         lines.push(format!("application view: its own methods, and {OUTSIDE_APP}"));
+    } else if report.app.is_some() {
+        lines.push(
+            "Java view: native and kernel code counts for the Java code that called it; --all-frames shows it"
+                .to_owned(),
+        );
     }
     lines
 }

@@ -16,6 +16,7 @@ use crate::{
             decode_ahead,
             files::{self, RunFiles},
             marks::{self, PhaseWindows},
+            run_row::RunRow,
             span::Span as TimeSpan,
         },
         store::{self, StoredFile},
@@ -96,15 +97,14 @@ pub struct Recorded {
 /// # Errors
 /// If a file cannot be read or is damaged.
 pub fn allowed(root: &Path, filter: &Filter) -> DataResult<Vec<(Run, RunFiles)>> {
-    let mut allowed = Vec::new();
-    for (row, files) in files::find_with_rows(&store::open(root)?)? {
+    let read = |(row, files): (RunRow, RunFiles)| {
         let marks: Vec<StoredFile> = files.parts.iter().filter_map(|(_, part)| part.file::<Marks>().cloned()).collect();
-        let run = Run { info: row.info, end: row.end.map(|(end, _)| end), phases: marks::read(&marks)? };
-        if filter.allows_run(&run) {
-            allowed.push((run, files));
-        }
-    }
-    Ok(allowed)
+        Ok((Run { info: row.info, end: row.end.map(|(end, _)| end), phases: marks::read(&marks)? }, files))
+    };
+    let found = files::find_with_rows(&store::open(root)?)?;
+    let mut runs = found.into_iter().map(read).collect::<DataResult<Vec<_>>>()?;
+    filter.keep_runs(&mut runs);
+    Ok(runs)
 }
 
 /// The domains of a window together.

@@ -11,7 +11,7 @@ class FlameGraph {
     this.stage = byId("stage");
     this.canvas = byId("canvas");
     this.metric = "energy";
-    this.icicle = false;
+    this.icicle = true;
     this.matches = null;
     this.setTree(tree);
     this.canvas.addEventListener("mousemove", (event) => this.point(event));

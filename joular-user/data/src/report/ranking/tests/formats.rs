@@ -28,7 +28,7 @@ fn written(profile: &Profile, by: By, format: Format, look: Look) -> String {
     let tables = [ranking(profile, by, ALL)];
     let mut out = Vec::new();
     write(
-        &Report { profile, tables: &tables, of_measures: &[], has_app: false, top: 20, footprints: None },
+        &Report { profile, tables: &tables, of_measures: &[], app: None, top: 20, footprints: None },
         format,
         look,
         &mut out,

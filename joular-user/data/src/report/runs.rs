@@ -1,0 +1,209 @@
+//! Lists the runs of a data set: when they were, what they cost and how they ended. Only the rows of table `runs` are
+//! read.
+
+use std::{
+    io::{self, Write},
+    path::Path,
+    sync::Arc,
+};
+
+use serde::Serialize;
+
+use crate::{
+    dataset::{
+        error::Result,
+        read::{
+            files,
+            run_row::{self, RunRow},
+        },
+        store::{self, ClaimKind, Store},
+    },
+    model::{domain::Label, target_text::TargetText, units::MicroJoules},
+    output::OutputError,
+    text::{
+        figures, harmless_json, seconds,
+        table::{Column, Table},
+        time,
+    },
+};
+
+/// The runs of a data set, in the order in which they began.
+#[derive(Debug)]
+pub struct RunList(Vec<Listed>);
+
+/// A run. What is only known at its end is `None` before, and if it did not end properly.
+#[derive(Debug, Serialize)]
+struct Listed {
+    run_id: String,
+    host: TargetText,
+    /// UTC.
+    started: String,
+    seconds: Option<f64>,
+    windows: Option<u64>,
+    /// Energy of the targets.
+    attributed_uj: Option<u64>,
+    #[serde(skip)]
+    label: Option<Label>,
+    /// Why it ended, or that it goes on.
+    ended: String,
+    /// The command line of the recording.
+    command_line: Vec<String>,
+}
+
+/// # Errors
+/// If there is no data set, or the row of a run cannot be read.
+pub fn read(root: &Path) -> Result<RunList> {
+    let store = store::open(root)?;
+    let recorder = recorder(&store);
+    let found = files::rows(&store)?;
+    if found.is_empty() {
+        // Says why there is none.
+        drop(files::find(&store)?);
+    }
+    let mut rows = Vec::new();
+    for file in found.into_values() {
+        match run_row::read(&file) {
+            Ok(row) => rows.push(row),
+            // It was removed meanwhile.
+            Err(error) if error.is_gone() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    rows.sort_by_key(|row| row.info.started);
+    Ok(RunList(rows.into_iter().map(|row| Listed::of(row, recorder)).collect()))
+}
+
+/// What somebody should know who reads a data set to which a recording still writes.
+pub fn goes_on(root: &Path) -> Option<String> {
+    let pid = recorder(&store::open(root).ok()?)?;
+    let by = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+    Some(format!(
+        "{}: a recording goes on{by}: it writes its windows once a minute, or as --flush says",
+        root.display()
+    ))
+}
+
+/// Who writes to a data set now, if anybody does, as far as that is known.
+fn recorder(store: &Arc<dyn Store>) -> Option<Option<u32>> {
+    match store.claim(ClaimKind::Read) {
+        Err(OutputError::InUse { pid, .. }) => Some(pid),
+        Ok(_) | Err(_) => None,
+    }
+}
+
+impl Listed {
+    /// `recorder` is who writes to the data set now, if anybody does, as far as that is known.
+    fn of(RunRow { info, end, .. }: RunRow, recorder: Option<Option<u32>>) -> Self {
+        let is_recorded = recorder.is_some_and(|pid| pid.is_none_or(|pid| pid == info.profiler_pid.0));
+        let ended = match &end {
+            Some((end, _)) => end.reason.clone(),
+            None if is_recorded => format!("goes on (process {})", info.profiler_pid),
+            None => "did not end properly".to_owned(),
+        };
+        let length_ns =
+            |ended: i64| u64::try_from(ended.saturating_sub(info.started.0)).unwrap_or(0).saturating_mul(1000);
+        Self {
+            seconds: end.as_ref().map(|(end, _)| seconds(length_ns(end.ended.0))),
+            windows: end.as_ref().map(|(_, totals)| totals.windows),
+            attributed_uj: end.as_ref().map(|(_, totals)| totals.attributed_uj),
+            label: info.domains.iter().map(|domain| domain.label).max(),
+            started: time(info.started),
+            run_id: info.run_id,
+            host: info.host,
+            ended,
+            command_line: info.command_line,
+        }
+    }
+}
+
+impl RunList {
+    /// Writes a table, as wide as the terminal if there is one, or a JSON array.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, json: bool, width: Option<usize>, out: &mut impl Write) -> io::Result<()> {
+        if json {
+            return writeln!(out, "{}", harmless_json(&serde_json::to_string_pretty(&self.0)?));
+        }
+        self.table().lines(width).iter().try_for_each(|line| writeln!(out, "{}", line.text))
+    }
+
+    fn table(&self) -> Table {
+        let unknown = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let joules =
+            |run: &Listed| run.attributed_uj.map(|energy| figures::figure(MicroJoules(energy).joules(), run.label));
+        let expendable = |expendable, column: Column| Column { expendable, ..column };
+        Table {
+            columns: vec![
+                Column::words("started (UTC)", &self.0, |run| run.started.clone()),
+                Column::figures("s", &self.0, |run| unknown(run.seconds.map(|seconds| format!("{seconds:.1}")))),
+                expendable(
+                    3,
+                    Column::figures("windows", &self.0, |run| unknown(run.windows.map(|windows| windows.to_string()))),
+                ),
+                Column::figures("targets' J", &self.0, |run| unknown(joules(run))),
+                expendable(
+                    1,
+                    Column::words("ended by", &self.0, |run| TargetText::from(run.ended.as_str()).to_string()),
+                ),
+                expendable(2, Column::words("host", &self.0, |run| run.host.to_string())),
+            ],
+            heading: "run".to_owned(),
+            names: self.0.iter().map(|run| run.run_id.as_str().into()).collect(),
+            longest: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        dataset::{OutputDirectory, ParquetOutput, fixture},
+        model::policy::Policy,
+        output::Output as _,
+    };
+
+    fn listed(root: &Path) -> Vec<(String, Option<u64>, String)> {
+        let runs = read(root).unwrap().0.into_iter();
+        runs.map(|run| (run.run_id, run.windows, run.ended)).collect()
+    }
+
+    #[test]
+    fn runs_are_listed_in_their_order_with_how_they_ended() {
+        let root = tempfile::tempdir().unwrap();
+        fixture::write_as(root.path(), Policy::default(), "b");
+        let directory = OutputDirectory::create(root.path(), None).unwrap();
+        let mut output = ParquetOutput::new(directory, fixture::FLUSH_NS);
+        let mut info = fixture::run_info(Policy::default());
+        info.run_id = "a".to_owned();
+        info.started.0 += 1;
+        info.profiler_pid = crate::model::units::Pid(std::process::id());
+        output.run_started(&info).unwrap();
+        let goes_on = format!("goes on (process {})", info.profiler_pid);
+        assert!(super::goes_on(root.path()).is_some_and(|text| text.contains(&goes_on)));
+        let (_, windows, ended) = listed(root.path())[0].clone();
+        assert_eq!(listed(root.path()), [("b".into(), windows, ended.clone()), ("a".into(), None, goes_on)]);
+        assert!(windows.is_some_and(|windows| windows > 0));
+        drop(output);
+        assert_eq!(super::goes_on(root.path()), None);
+        let killed = ("a".to_owned(), None, "did not end properly".to_owned());
+        assert_eq!(listed(root.path()), [("b".into(), windows, ended), killed]);
+    }
+
+    #[test]
+    fn a_list_is_a_table_or_json() {
+        let root = tempfile::tempdir().unwrap();
+        fixture::write_as(root.path(), Policy::default(), "b");
+        let written = |json| {
+            let mut out = Vec::new();
+            read(root.path()).unwrap().write(json, None, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let (table, json) = (written(false), written(true));
+        assert_eq!(table.lines().count(), 2, "{table}");
+        assert!(table.starts_with("started (UTC)") && table.trim_end().ends_with('b'), "{table}");
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!((&json[0]["run_id"], json[0]["attributed_uj"].is_u64()), (&"b".into(), true), "{json}");
+    }
+}
