@@ -4,6 +4,7 @@ use joular_data::report::{
     flamegraph::{Drawing, Normalise},
     html::PageChoice,
     measure::Measure,
+    profile::App,
     tree::{Kinds, Levels, Shape},
 };
 
@@ -48,15 +49,11 @@ pub fn page(flags: &HtmlFlags) -> Result<PageChoice, ConfigError> {
     let shape = Shape { levels, kinds: kinds(flags.by_kind) };
     let footprint = footprint(&flags.footprint)?;
     let redaction = redaction(&flags.command_line)?;
-    Ok(PageChoice {
-        data: flags.data.clone(),
-        filter,
-        app,
-        shape,
-        footprint,
-        redaction,
-        view: flags.part.app.join(", "),
-    })
+    let view = match &app {
+        Some(App::Java) => "Java view".to_owned(),
+        _ => format!("application view of {}", flags.part.app.join(", ")),
+    };
+    Ok(PageChoice { data: flags.data.clone(), filter, app, shape, footprint, redaction, view })
 }
 
 /// `0.05%`, or the same as a fraction: `0.0005`.

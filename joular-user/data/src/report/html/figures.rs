@@ -41,7 +41,7 @@ pub(super) struct Figures {
     label: &'static str,
     ambiguous: u64,
     sources: Vec<usize>,
-    /// Packages of the application whose view this is; -1: all code.
+    /// Whose code is shown; -1: all code.
     app: i64,
     kinds: Vec<(&'static str, String)>,
     /// Whether the kinds of code of a method are nodes of their own.

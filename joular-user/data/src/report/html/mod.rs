@@ -48,7 +48,7 @@ pub struct PageChoice {
     pub footprint: Option<Choices>,
     /// What is shown of command lines.
     pub redaction: Redaction,
-    /// The application's packages as they were given, for the page to say.
+    /// Whose code is shown if that is not all, for the page to say.
     pub view: String,
 }
 

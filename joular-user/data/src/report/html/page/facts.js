@@ -30,7 +30,7 @@ function tiles(figures) {
   byId("tiles").replaceChildren(...shown.map(([what, value, more]) =>
     element("div", {}, element("dt", {}, what), element("dd", {}, value, " ", element("small", {}, more)))));
   byId("tiles").firstChild.id = "tile-energy";
-  const view = figures.app >= 0 ? ` · application view of ${figures.strings[figures.app]}` : "";
+  const view = figures.app >= 0 ? ` · ${figures.strings[figures.app]}` : "";
   byId("subject").textContent = figures.headline + view;
 }
 
