@@ -20,7 +20,7 @@ pub struct DiffFlags {
     #[arg(long, value_name = "NAME")]
     pub measure: Option<String>,
 
-    /// What a row is: method, class, package, process, thread, category or kind [default: method]
+    /// What a row is: method, class, package, handler, process, thread, category or kind [default: method]
     #[arg(long, value_name = "WHAT")]
     pub by: Option<String>,
 

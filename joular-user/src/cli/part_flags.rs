@@ -1,6 +1,8 @@
 //! Defines the flags that select a part of a data set. All commands share them. Conditions of one
 //! kind are alternatives; conditions of different kinds must all hold.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +70,16 @@ pub struct PartFlags {
     #[arg(long, value_name = "METHOD,…", value_delimiter = ',')]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub method: Vec<String>,
+
+    /// Call paths of this handler of requests, messages or jobs (package.Class.name), or a pattern
+    #[arg(long, value_name = "HANDLER,…", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub handler: Vec<String>,
+
+    /// File of rules by which handlers of your own framework are found, in TOML
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handler_rules: Option<PathBuf>,
 
     /// Runs on this host, or a pattern
     #[arg(long, value_name = "HOST,…", value_delimiter = ',')]

@@ -49,7 +49,7 @@ pub struct ReportFlags {
     ///
     /// label:KEY gives a row for each value of this label of pods or hosts, such as label:cluster.
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',', default_value = "method",
-          value_parser = RowsParser::of(["method", "class", "package", "branch", "thread", "thread-pool", "category", "kind",
+          value_parser = RowsParser::of(["method", "class", "package", "branch", "handler", "thread", "thread-pool", "category", "kind",
                         "process", "command", "service", "container", "pod", "namespace", "host", "line", "label:KEY",
                         "class-allocated", "allocating-method"]))]
     pub by: Vec<String>,
@@ -77,10 +77,16 @@ pub struct ReportFlags {
     #[arg(long, conflicts_with_all = ["java", "app"])]
     pub all_frames: bool,
 
+    /// Show joules per request: counts of requests from a CSV file with columns route and count, and if wanted handler, begin
+    /// and end
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["measure", "top", "sort", "activations", "carbon", "price",
+          "method", "handler", "app", "java", "all_frames", "charge_gc", "since", "until"])]
+    pub requests: Option<PathBuf>,
+
     /// Show how many watts threads draw per CPU second, learnt from windows of measured energy: with --by thread, service
     /// and other groups of threads
-    #[arg(long, conflicts_with_all = ["measure", "top", "sort", "activations", "carbon", "price", "method", "app", "java",
-          "all_frames", "exact_names", "no_infer", "charge_gc"])]
+    #[arg(long, conflicts_with_all = ["measure", "top", "sort", "activations", "carbon", "price", "method", "handler",
+          "app", "java", "all_frames", "exact_names", "no_infer", "charge_gc", "requests"])]
     pub watts: bool,
 
     /// Print one JSON object

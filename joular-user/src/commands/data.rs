@@ -46,6 +46,11 @@ pub(super) fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
         unless_closed(tables.write(&mut io::stdout().lock())).map_err(unwritten("watts"))?;
         return Ok(Exit::Success);
     }
+    if let Some(counts) = &flags.requests {
+        let found = report::requests::read(&flags.data, &config::requests(flags, counts)?)?;
+        unless_closed(found.write(&mut io::stdout().lock())).map_err(unwritten("joules per request"))?;
+        return Ok(Exit::Success);
+    }
     let request = config::report_request(flags, config::footprint(&flags.footprint)?)?;
     let out = io::stdout();
     let look = match Screen::of(io::stdout(), std::env::var_os("NO_COLOR").is_none()) {

@@ -38,7 +38,7 @@ pub fn diff_choices(flags: &DiffFlags) -> Result<Choices, ConfigError> {
         format,
         again_in: (!flags.as_attributed).then(std::env::temp_dir),
     };
-    if choices.view == View::Total && !choices.by.is_sampled() {
+    if choices.view == View::Total && !choices.by.has_total() {
         return Err(ConfigError::Conflict {
             place: "--view total".to_owned(),
             other: format!("--by {}", choices.by.name()),

@@ -62,7 +62,7 @@ pub use self::{
     picture::{drawing, page},
     policy::policy_choices,
     redaction::{redaction, redaction_if_asked, secrets},
-    report::{WeightsAgain, exported_measure, report_request, watts_request, weights_again},
+    report::{WeightsAgain, exported_measure, report_request, requests, watts_request, weights_again},
     retention::Retention,
     rollup::rollup_window_ns,
     sampler::SamplerChoice,

@@ -1,8 +1,10 @@
 //! Resolves from flags which part of a data set is used.
 
+use std::sync::Arc;
+
 use joular_data::{
     model::units::Pid,
-    report::profile::{App, ChargeBy, Filter, FilterError, Labels, Moment, Names, filter},
+    report::profile::{App, ChargeBy, Filter, FilterError, Labels, Moment, Names, Rules, RulesError, filter},
 };
 
 use super::{ConfigError, duration::parse_duration};
@@ -35,6 +37,8 @@ pub fn part(flags: &PartFlags) -> Result<(Filter, Option<App>), ConfigError> {
         threads: names("thread", &flags.thread)?,
         categories: filter::categories(&flags.category).map_err(at("category"))?,
         methods: names("method", &flags.method)?,
+        handlers: names("handler", &flags.handler)?,
+        handler_rules: rules(flags)?,
         hosts: names("host", &flags.host)?,
         runs: names("run", &flags.run)?,
         phases: names("phase", &flags.phase)?,
@@ -43,6 +47,16 @@ pub fn part(flags: &PartFlags) -> Result<(Filter, Option<App>), ConfigError> {
         charge_gc: flags.charge_gc.as_deref().map(ChargeBy::parse).transpose().map_err(at("charge-gc"))?,
     };
     Ok((filter, if flags.java { Some(App::Java) } else { App::of(&flags.app) }))
+}
+
+/// How handlers are found, if any flag is about them.
+fn rules(flags: &PartFlags) -> Result<Option<Arc<Rules>>, ConfigError> {
+    let invalid =
+        |error: RulesError| ConfigError::Invalid { place: "--handler-rules".to_owned(), cause: error.to_string() };
+    match &flags.handler_rules {
+        Some(path) => Rules::read(path).map(Some).map_err(invalid),
+        None => Ok((!flags.handler.is_empty()).then(Rules::built_in)),
+    }
 }
 
 #[cfg(test)]
@@ -92,6 +106,11 @@ mod tests {
         for (flags, expected) in [
             (PartFlags { since: Some("noon".into()), ..PartFlags::default() }, "--since: 'noon' is not a time"),
             (PartFlags { service: vec!["[".into()], ..PartFlags::default() }, "--service: '[' is not a pattern"),
+            (PartFlags { handler: vec!["[".into()], ..PartFlags::default() }, "--handler: '[' is not a pattern"),
+            (
+                PartFlags { handler_rules: Some("/nowhere.toml".into()), ..PartFlags::default() },
+                "--handler-rules: reading rules of handlers from /nowhere.toml: ",
+            ),
             (PartFlags { thread: vec!["[".into()], ..PartFlags::default() }, "--thread: '[' is not a pattern"),
             (PartFlags { category: vec!["gcc".into()], ..PartFlags::default() }, "--category: 'gcc' is not a category"),
         ] {

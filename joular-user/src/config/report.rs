@@ -1,11 +1,14 @@
 //! Resolves from flags what a report shows.
 
+use std::path::Path;
+
 use joular_data::report::{
     Format,
     footprint::Choices,
     measure::Measure,
-    profile::App,
+    profile::{App, Rules},
     ranking::{By, Request, Sort, TableOf},
+    requests::RequestsWanted,
     watts::WattsRequest,
 };
 
@@ -18,7 +21,7 @@ use crate::cli::{ExportFlags, ReattributeFlags, ReportFlags};
 /// If a flag cannot be understood, or several tables are wanted where there is room for one.
 pub fn report_request(flags: &ReportFlags, footprint: Option<Choices>) -> Result<Request, ConfigError> {
     let invalid = |place: &str, cause: String| ConfigError::Invalid { place: place.to_owned(), cause };
-    let (filter, app) = part(&flags.part)?;
+    let (mut filter, app) = part(&flags.part)?;
     let measure = measure(flags.measure.as_deref())?;
     let named = |name: &String| {
         TableOf::named(name, measure).ok_or_else(|| invalid("--by", format!("'{name}' is not a kind of table")))
@@ -29,13 +32,17 @@ pub fn report_request(flags: &ReportFlags, footprint: Option<Choices>) -> Result
     }
     let sort = sort(&flags.sort)?;
     tables.iter().try_for_each(|table| refuse_unfit(*table, measure, sort, flags.activations))?;
-    if flags.activations && !filter.methods.allow_all() {
+    if flags.activations && !filter.allows_all_paths() {
         // Calls are of all paths, energy would be of some: their quotient bounds nothing.
+        let other = if filter.methods.allow_all() { "--handler" } else { "--method" };
         return Err(ConfigError::Conflict {
             place: "--activations".to_owned(),
-            other: "--method".to_owned(),
+            other: other.to_owned(),
             advice: "leave one out",
         });
+    }
+    if tables.iter().any(|table| table.by == By::Handler) {
+        filter.handler_rules.get_or_insert_with(Rules::built_in);
     }
     let format = Format::of_flags(flags.json, flags.csv, flags.markdown);
     let app = app.or_else(|| shows_java(flags, &tables, format).then_some(App::Java));
@@ -48,6 +55,24 @@ pub fn report_request(flags: &ReportFlags, footprint: Option<Choices>) -> Result
 fn shows_java(flags: &ReportFlags, tables: &[TableOf], format: Format) -> bool {
     let is_for_people = matches!(format, Format::Text | Format::Markdown);
     !flags.all_frames && is_for_people && tables.iter().all(|table| table.by != By::Kind)
+}
+
+/// What `--requests` shows, of a file.
+///
+/// # Errors
+/// If a flag cannot be understood, or rows are not about handlers.
+pub fn requests(flags: &ReportFlags, counts: &Path) -> Result<RequestsWanted, ConfigError> {
+    if !flags.by.iter().all(|by| by == By::Method.name() || by == By::Handler.name()) {
+        return Err(ConfigError::Conflict {
+            place: "--requests".to_owned(),
+            other: format!("--by {}", flags.by.join(",")),
+            advice: "its rows are routes: leave --by out",
+        });
+    }
+    let (mut filter, _) = part(&flags.part)?;
+    filter.handler_rules.get_or_insert_with(Rules::built_in);
+    let format = Format::of_flags(flags.json, flags.csv, flags.markdown);
+    Ok(RequestsWanted { filter, counts: counts.to_owned(), format })
 }
 
 /// What `--watts` shows.

@@ -1,7 +1,7 @@
 //! Shows a data set. Everything starts from a selection of it, summed ([`profile`]): tables
 //! ([`ranking`]), call trees ([`tree`]) and pictures of them ([`flamegraph`], [`html`]),
 //! comparisons ([`diff`], [`validate`] with a wattmeter), other tools' formats ([`export`]). [`runs`] lists what
-//! there is. Tables can have
+//! there is, [`requests`] divides by counts of requests. Tables can have
 //! emissions and cost ([`footprint`]). Nothing here needs privileges or asks the system anything.
 
 pub mod artifact;
@@ -15,6 +15,7 @@ pub mod html;
 pub mod measure;
 pub mod profile;
 pub mod ranking;
+pub mod requests;
 pub mod runs;
 pub mod tree;
 pub mod validate;

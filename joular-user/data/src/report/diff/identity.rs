@@ -10,7 +10,10 @@ use crate::{
         frame::{Frame, package_title},
         target_text::TargetText,
     },
-    report::profile::{Catalog, PathIndex, ThreadIndex},
+    report::{
+        profile::{Catalog, PathIndex, ThreadIndex},
+        ranking::groups::NO_HANDLER,
+    },
 };
 
 /// What a row of a comparison is about.
@@ -20,6 +23,7 @@ pub enum CompareBy {
     Method,
     Class,
     Package,
+    Handler,
     Process,
     Thread,
     Category,
@@ -27,19 +31,33 @@ pub enum CompareBy {
 }
 
 impl CompareBy {
-    pub const ALL: [Self; 7] =
-        [Self::Method, Self::Class, Self::Package, Self::Process, Self::Thread, Self::Category, Self::Kind];
+    pub const ALL: [Self; 8] = [
+        Self::Method,
+        Self::Class,
+        Self::Package,
+        Self::Handler,
+        Self::Process,
+        Self::Thread,
+        Self::Category,
+        Self::Kind,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::Method => "method",
             Self::Class => "class",
             Self::Package => "package",
+            Self::Handler => "handler",
             Self::Process => "process",
             Self::Thread => "thread",
             Self::Category => "category",
             Self::Kind => "kind",
         }
+    }
+
+    /// Whether a path can contain a row without ending in it: only then do self and total differ.
+    pub const fn has_total(self) -> bool {
+        matches!(self, Self::Method | Self::Class | Self::Package | Self::Kind)
     }
 
     /// Whether samples show what a row spent; for threads and processes it is exact.
@@ -132,6 +150,10 @@ impl Keys {
     }
 
     fn of_frames(&mut self, catalog: &Catalog, path: PathIndex) -> Vec<usize> {
+        if self.by == CompareBy::Handler {
+            let name = catalog.handlers.get(path).map_or_else(|| NO_HANDLER.into(), |handler| handler.method.clone());
+            return vec![self.index(Key::named(name))];
+        }
         let frames = catalog.paths.frames_of(path);
         let frames: Vec<&Frame> = match self.view {
             View::Itself => frames.last().into_iter().collect(),

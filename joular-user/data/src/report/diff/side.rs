@@ -33,8 +33,7 @@ use crate::{
 /// One of the two sides of a comparison.
 #[derive(Debug)]
 pub struct Side {
-    /// Whether no path was selected by its methods: then the time and energy of threads are
-    /// complete.
+    /// As [`Filter::allows_all_paths`].
     pub is_whole: bool,
     pub data: PathBuf,
     pub runs: Vec<Run>,
@@ -93,6 +92,9 @@ impl Side {
         choices: &Choices,
     ) -> Result<Self> {
         let mut data = DataSet::of_store(store, filter)?;
+        if choices.by == CompareBy::Handler {
+            data.catalog.handlers = filter.find_handlers(&data.catalog.paths);
+        }
         let windows = data.windows(filter);
         let mut overview = data.overview(filter)?;
         let mut sums = SideSums::new(&data, windows, filter, app, choices);
@@ -109,7 +111,7 @@ impl Side {
             window_count: sums.windows.len(),
             windows: sums.windows,
             cpu_ns: sums.cpu.iter().fold(0, |sum, ns| sum.saturating_add(*ns)),
-            is_whole: filter.methods.allow_all(),
+            is_whole: filter.allows_all_paths(),
             total: Spent::default(),
             phases: BTreeMap::new(),
             lags,
@@ -314,7 +316,8 @@ impl SideSums {
     fn new(data: &DataSet, windows: Vec<WindowSpan>, filter: &Filter, app: Option<&App>, choices: &Choices) -> Self {
         let (catalog, paths) = (&data.catalog, &data.catalog.paths);
         let phases = Phases::of(&catalog.runs, &windows);
-        let of_app = app.map(|app| Catalog { paths: paths.of_app(app), ..Catalog::default() });
+        let handlers = catalog.handlers.clone();
+        let of_app = app.map(|app| Catalog { paths: paths.of_app(app), handlers, ..Catalog::default() });
         Self {
             measure: choices.measure,
             charge_gc: filter.charge_gc,
@@ -327,7 +330,7 @@ impl SideSums {
             cpu: vec![0; windows.len()],
             places: windows.iter().enumerate().map(|(at, window)| ((window.run, window.start), at)).collect(),
             windows,
-            is_allowed: data.allowed_paths(filter),
+            is_allowed: filter.allowed_paths(paths),
             of_app,
         }
     }

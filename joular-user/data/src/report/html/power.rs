@@ -21,6 +21,8 @@ pub(super) struct Power<'a> {
     filter: &'a Filter,
     app: Option<&'a App>,
     kinds: Kinds,
+    /// By path: whether the filter allows it.
+    allowed: Vec<bool>,
     labels: Vec<Label>,
     /// Of each label, how it ran.
     mixes: Vec<Mix>,
@@ -35,7 +37,7 @@ impl<'a> Power<'a> {
     pub(super) fn new(clock: Clock, filter: &'a Filter, app: Option<&'a App>, kinds: Kinds) -> Self {
         let (labels, mixes, leaves) = (Vec::new(), Vec::new(), Vec::new());
         let (places, sums) = (HashMap::new(), HashMap::new());
-        Self { clock, filter, app, kinds, labels, mixes, places, leaves, sums }
+        Self { clock, filter, app, kinds, allowed: Vec::new(), labels, mixes, places, leaves, sums }
     }
 
     /// Takes a row, and returns whether it is part of the selection.
@@ -56,7 +58,10 @@ impl<'a> Power<'a> {
             return known;
         }
         let frames = || catalog.paths.frames_of(path);
-        let leaf = self.filter.allows_path(frames()).then(|| {
+        if self.allowed.len() < catalog.paths.len() {
+            self.allowed = self.filter.allowed_paths(&catalog.paths);
+        }
+        let leaf = self.allowed[path.index()].then(|| {
             let seen = self.app.map_or_else(|| frames().next_back(), |app| app.leaf(frames().rev()));
             let outside = Frame::new(FrameKind::Marker, OUTSIDE_APP);
             let frame = seen.unwrap_or(&outside);

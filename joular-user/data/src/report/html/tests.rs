@@ -86,7 +86,7 @@ fn intervals_of_methods_are_those_of_reports() {
         let choice = PageChoice { filter: filter.clone(), ..choice(root.path()) };
         let (figures, _) = figures(&choice);
         let profile = Profile::read(root.path(), &filter, None).unwrap();
-        let cut = Cut { top: 0, sort: Sort::Own, is_partial: !filter.methods.allow_all() };
+        let cut = Cut { top: 0, sort: Sort::Own, is_partial: !filter.allows_all_paths() };
         let ranking = Ranking::of(&profile, &Groups::of(By::Method, &profile), cut, None, None);
         let interval = |figures: &ranking::Figures| json!([figures.interval.low.0, figures.interval.high.0]);
         let mut open = 0;

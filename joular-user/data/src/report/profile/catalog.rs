@@ -6,6 +6,7 @@ use std::hash::BuildHasher as _;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
+use super::handlers::Handlers;
 use crate::{
     attribution::window_report::Category,
     dataset::read::marks::PhaseWindows,
@@ -246,6 +247,8 @@ pub struct Catalog {
     pub processes: Vec<Process>,
     pub threads: Vec<Thread>,
     pub paths: Paths,
+    /// Of paths; empty unless [`Filter::handler_rules`](super::Filter::handler_rules) says how they are found.
+    pub handlers: Handlers,
 }
 
 impl Catalog {

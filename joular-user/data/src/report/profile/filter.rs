@@ -4,14 +4,15 @@
 //! and process select whole windows and rows. A thread is selected by its name or category, a call
 //! path by any method on it.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc};
 
 use foldhash::fast::RandomState;
-use jiff::{Timestamp, civil::Time};
 use thiserror::Error;
 
 use super::{
-    catalog::{Catalog, Process, Run, Thread, ThreadIndex},
+    catalog::{Catalog, Paths, Process, Run, Thread, ThreadIndex},
+    handlers::{Handlers, Rules},
+    moment::{DAY_US, Moment},
     names::{Labels, Names},
 };
 use crate::{
@@ -25,7 +26,6 @@ use crate::{
         },
     },
     model::{
-        frame::Frame,
         target_text::TargetText,
         units::{Pid, UnixMicros},
     },
@@ -49,51 +49,6 @@ pub enum FilterError {
     ChargeBy { text: String },
 }
 
-/// Microseconds.
-const DAY_US: i64 = 86_400_000_000;
-
-/// A moment, in wall-clock time or within a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
-    At(UnixMicros),
-    /// After the run's start.
-    Into(Duration),
-    /// Microseconds after midnight, UTC: on the day on which the run began, or on the next one if that is nearer.
-    Clock(i64),
-}
-
-impl Moment {
-    /// # Errors
-    /// If the text is neither; `duration` reads times into a run.
-    pub fn parse(text: &str, duration: impl Fn(&str) -> Option<Duration>) -> Result<Self, FilterError> {
-        if let Ok(moment) = text.parse::<Timestamp>() {
-            return Ok(Self::At(UnixMicros(moment.as_microsecond())));
-        }
-        // Not a length of hours, minutes and seconds.
-        if let Some(clock) = Some(text).filter(|text| text.contains(':')).and_then(|text| text.parse::<Time>().ok()) {
-            let since_midnight = clock.duration_since(Time::midnight());
-            return Ok(Self::Clock(i64::try_from(since_midnight.as_micros()).unwrap_or(0)));
-        }
-        duration(text).map(Self::Into).ok_or_else(|| FilterError::Time { text: text.to_owned() })
-    }
-
-    fn in_run(self, run: &Run) -> UnixMicros {
-        match self {
-            Self::At(moment) => moment,
-            Self::Into(duration) => {
-                let into = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
-                UnixMicros(run.info.started.0.saturating_add(into))
-            }
-            Self::Clock(since_midnight_us) => {
-                let started = run.info.started.0;
-                let same_day = started.saturating_sub(started.rem_euclid(DAY_US)).saturating_add(since_midnight_us);
-                let is_long_before = same_day < started.saturating_sub(DAY_US / 2);
-                UnixMicros(if is_long_before { same_day.saturating_add(DAY_US) } else { same_day })
-            }
-        }
-    }
-}
-
 /// Conditions on rows. The default allows everything.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
@@ -110,6 +65,10 @@ pub struct Filter {
     pub threads: Names,
     pub categories: Vec<Category>,
     pub methods: Names,
+    /// Of call paths, as [`Self::handler_rules`] find them.
+    pub handlers: Names,
+    /// How handlers are found, if anything is told apart by them.
+    pub handler_rules: Option<Arc<Rules>>,
     pub hosts: Names,
     pub runs: Names,
     /// Of the program's own, by name, or with those that they are within.
@@ -199,8 +158,27 @@ impl Filter {
             && self.threads.allow(thread.name.raw())
     }
 
-    pub fn allows_path<'a>(&self, mut frames: impl Iterator<Item = &'a Frame>) -> bool {
-        self.methods.allow_all() || frames.any(|frame| self.methods.allow(frame.method().raw()))
+    /// Whether paths are not told apart by what is on them: then the time and energy of threads are complete.
+    pub const fn allows_all_paths(&self) -> bool {
+        self.methods.allow_all() && self.handlers.allow_all()
+    }
+
+    /// By path: whether conditions on methods and handlers allow it.
+    pub fn allowed_paths(&self, paths: &Paths) -> Vec<bool> {
+        let handlers = (!self.handlers.allow_all()).then(|| self.find_handlers(paths));
+        let allows = |path| {
+            let mut frames = paths.frames_of(path);
+            let is_handled = handlers.as_ref().is_none_or(|handlers| {
+                handlers.get(path).is_some_and(|handler| self.handlers.allow(handler.method.raw()))
+            });
+            is_handled && (self.methods.allow_all() || frames.any(|frame| self.methods.allow(frame.method().raw())))
+        };
+        paths.indices().map(allows).collect()
+    }
+
+    /// The handlers of whole paths.
+    pub fn find_handlers(&self, paths: &Paths) -> Handlers {
+        Handlers::of(&self.handler_rules.clone().unwrap_or_else(Rules::built_in), paths)
     }
 }
 
@@ -296,26 +274,6 @@ mod tests {
         assert!(runs(&["web-[14]"], None, at(29)).is_err(), "a day beside counts");
         assert_eq!(runs(&["web-[14]"], at(-5), at(5)).unwrap(), 1);
         assert_eq!(runs(&["web-1"], at(5), None).unwrap(), 0);
-    }
-
-    #[test]
-    fn a_time_of_day_is_the_one_nearest_to_the_run() {
-        const MINUTE_US: i64 = 60_000_000;
-        // 23:50 on the third day of time.
-        let started = 3 * DAY_US - 10 * MINUTE_US;
-        let info = RunInfo { started: UnixMicros(started), ..RunInfo::default() };
-        let run = Run { info, end: None, phases: Vec::new() };
-        for (text, expected) in [
-            ("23:55", started + 5 * MINUTE_US),
-            ("23:40:00", started - 10 * MINUTE_US),
-            ("00:10", started + 20 * MINUTE_US),
-            ("00:10:00.5", started + 20 * MINUTE_US + 500_000),
-        ] {
-            assert_eq!(Moment::parse(text, |_| None).unwrap().in_run(&run), UnixMicros(expected), "{text}");
-        }
-        for text in ["25:00", "5", "-5s", "tomorrow"] {
-            assert!(Moment::parse(text, |_| None).is_err(), "{text}");
-        }
     }
 
     #[test]

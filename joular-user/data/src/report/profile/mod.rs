@@ -21,6 +21,7 @@ pub mod collected;
 mod facts;
 pub mod filter;
 mod frame_columns;
+pub mod handlers;
 mod host_times;
 pub mod in_time;
 mod inference;
@@ -28,6 +29,7 @@ mod lag;
 pub mod live;
 pub mod load;
 pub mod measured;
+mod moment;
 mod names;
 pub mod overview;
 mod parts;
@@ -50,12 +52,14 @@ pub use self::{
     },
     charged::{Charged, Division},
     collected::{Collected, CollectionKey, SeenCollection},
-    filter::{ChargeBy, Filter, FilterError, Moment},
+    filter::{ChargeBy, Filter, FilterError},
+    handlers::{Handler, Handlers, Rules, RulesError},
     host_times::RunTime,
     in_time::Summed,
     live::LiveProfile,
     load::Load,
     measured::{AmountRow, Fact, Measured, Part, Watch},
+    moment::Moment,
     names::{Labels, Names},
     overview::{Amounts, JvmEnergy, Overview, QualityKey},
     places::{PlaceRow, ThreadIdentity},
@@ -157,8 +161,7 @@ impl Profile {
     ) -> Self {
         let mut threads = vec![Amounts::default(); catalog.threads.len()];
         let mut sampled = vec![Sampled::default(); catalog.threads.len()];
-        let allowed: Vec<bool> =
-            catalog.paths.indices().map(|path| filter.allows_path(catalog.paths.frames_of(path))).collect();
+        let allowed = filter.allowed_paths(&catalog.paths);
         for entry in &entries {
             threads[entry.thread.index()].plus(&entry.amounts());
             sampled[entry.thread.index()].plus(&entry.sampled());

@@ -132,6 +132,9 @@ impl DataSet {
             data.read_stacks(run)?;
             data.windows.push(windows::read(&data.files::<Windows>(run))?);
         }
+        if filter.handler_rules.is_some() {
+            data.catalog.handlers = filter.find_handlers(&data.catalog.paths);
+        }
         Ok(data)
     }
 

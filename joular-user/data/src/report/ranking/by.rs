@@ -7,6 +7,7 @@ pub enum By {
     Class,
     Package,
     Branch,
+    Handler,
     Thread,
     ThreadPool,
     Category,
@@ -48,11 +49,12 @@ impl LabelKey {
 
 impl By {
     /// Those of every measure, without those of labels.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Method,
         Self::Class,
         Self::Package,
         Self::Branch,
+        Self::Handler,
         Self::Thread,
         Self::ThreadPool,
         Self::Category,
@@ -80,6 +82,7 @@ impl By {
             Self::Class => "class",
             Self::Package => "package",
             Self::Branch => "branch",
+            Self::Handler => "handler",
             Self::Thread => "thread",
             Self::ThreadPool => "thread-pool",
             Self::Category => "category",
@@ -137,6 +140,7 @@ impl By {
             Self::Class => &["class", "package"],
             Self::Package => &["package"],
             Self::Branch => &["branch_id", "depth"],
+            Self::Handler => &["handler", "class", "framework"],
             Self::Thread => &["thread", "tid", "pid", "process", "category", "host"],
             Self::ThreadPool => &["thread_pool"],
             Self::Category => &["category"],

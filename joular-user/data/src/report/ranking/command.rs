@@ -159,7 +159,7 @@ fn check_that_measures_are_there(data: &Path, profile: &Profile, request: &Reque
 }
 
 fn cut(request: &Request) -> Cut {
-    Cut { top: request.top, sort: request.sort, is_partial: !request.filter.methods.allow_all() }
+    Cut { top: request.top, sort: request.sort, is_partial: !request.filter.allows_all_paths() }
 }
 
 /// Writes a report.

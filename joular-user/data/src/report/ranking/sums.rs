@@ -31,7 +31,7 @@ impl Figure {
     }
 
     /// Adds what samples of another kind divide.
-    fn plus(&mut self, other: &Self) {
+    pub(in crate::report) fn plus(&mut self, other: &Self) {
         let of = |figure: &Self| (MicroJoules(figure.amount), figure.interval());
         let interval = Interval::of_sum(of(self), of(other));
         self.amount = self.amount.saturating_add(other.amount);

@@ -7,6 +7,7 @@ mod charges;
 mod counted;
 mod diff;
 mod footprint;
+pub(in crate::report) mod handlers;
 mod hosts;
 mod inference;
 mod io;

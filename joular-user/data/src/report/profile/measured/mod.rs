@@ -162,7 +162,7 @@ impl DataSet {
     /// # Errors
     /// If a file cannot be read or is damaged.
     pub fn measured(&mut self, filter: &Filter, summed: &Summed, watch: &mut impl Watch) -> Result<Measured> {
-        let is_allowed = self.allowed_paths(filter);
+        let is_allowed = filter.allowed_paths(&self.catalog.paths);
         let mut sums = FactSums::new(filter.exact_names);
         let mut counting = Counting::open(self, filter)?;
         sums.record(counting.counters().map(Measure::Counted));
@@ -187,12 +187,6 @@ impl DataSet {
         source::each::<Io>(self, filter, &is_allowed, &mut each)?;
         source::each::<Amounts>(self, filter, &is_allowed, &mut each)?;
         Ok(sums.finish(&is_allowed))
-    }
-
-    /// By path: whether conditions on methods allow it.
-    pub(in crate::report) fn allowed_paths(&self, filter: &Filter) -> Vec<bool> {
-        let paths = &self.catalog.paths;
-        paths.indices().map(|path| filter.allows_path(paths.frames_of(path))).collect()
     }
 }
 

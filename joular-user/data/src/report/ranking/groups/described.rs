@@ -12,7 +12,7 @@ use crate::{
         frame::{Frame, FrameKind, Marker, package_title},
         target_text::TargetText,
     },
-    report::profile::{Catalog, PathIndex, Paths, ProcessIndex, catalog::Process},
+    report::profile::{Catalog, Handler, PathIndex, Paths, ProcessIndex, catalog::Process},
     stacks::branch_id,
     text::signature::{Method, told_apart},
 };
@@ -105,6 +105,18 @@ pub(super) fn line_group((class, name, module, file, line, is_marker): LineKey<'
 pub(super) fn branch_group(paths: &Paths, path: PathIndex) -> Group {
     let names: Vec<String> = paths.frames_of(path).map(|frame| frame.method().raw().replace(';', ":")).collect();
     group(names.join(";"), vec![json!(branch_id(paths.frames_of(path))), json!(names.len())])
+}
+
+/// Stands for work of no handler.
+pub(in crate::report) const NO_HANDLER: &str = "[no handler]";
+
+pub(super) fn handler_group(handler: Option<&Handler>) -> Group {
+    match handler {
+        Some(Handler { class, method, framework }) => {
+            group(method.clone(), vec![json!(method), json!(class), json!(framework)])
+        }
+        None => Group { name: NO_HANDLER.into(), details: vec![json!(null); 3], is_marker: true },
+    }
 }
 
 pub(super) fn thread_group(catalog: &Catalog, index: usize) -> Group {

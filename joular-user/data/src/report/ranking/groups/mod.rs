@@ -9,10 +9,11 @@ use std::{collections::HashMap, hash::Hash};
 
 use serde_json::{Value, json};
 
+pub(in crate::report) use self::described::NO_HANDLER;
 use self::described::{
-    branch_group, class_group, class_groups, container_group, container_of, host_group, label_group, line_group,
-    line_key, method_groups, method_key, namespace_group, package_group, pod_group, pod_names, pool_of, process_group,
-    service_group, stand_in, thread_group,
+    branch_group, class_group, class_groups, container_group, container_of, handler_group, host_group, label_group,
+    line_group, line_key, method_groups, method_key, namespace_group, package_group, pod_group, pod_names, pool_of,
+    process_group, service_group, stand_in, thread_group,
 };
 use super::by::By;
 use crate::{
@@ -81,6 +82,11 @@ impl Groups {
         Self { by: By::Method, named: Named::Unnamed(count), places: Places::Frames(places) }
     }
 
+    /// The same of paths.
+    pub const fn of_paths(places: Vec<usize>, count: usize) -> Self {
+        Self { by: By::Handler, named: Named::Unnamed(count), places: Places::Paths(places) }
+    }
+
     /// The groups of what paths and threads are about.
     pub fn of_catalog(by: By, catalog: &Catalog) -> Self {
         let frames = catalog.paths.frames();
@@ -98,6 +104,12 @@ impl Groups {
             By::Kind => of_frames(frames, |frame| frame.kind, |kind| group(kind.name(), vec![json!(kind.name())])),
             By::Line => of_frames(frames, line_key, line_group),
             By::ClassAllocated => (Places::Classes, Vec::new()),
+            By::Handler => {
+                let (handlers, paths) = (&catalog.handlers, catalog.paths.indices());
+                let (places, keys) = numbered(paths.map(|path| handlers.number(path)));
+                let handler = |number: Option<usize>| number.and_then(|number| handlers.all().get(number));
+                (Places::Paths(places), keys.into_iter().map(|number| handler_group(handler(number))).collect())
+            }
             By::Branch | By::Thread => of_threads(catalog, |index, _| index, |index| thread_group(catalog, index)),
             By::ThreadPool => {
                 of_threads(catalog, |_, thread| pool_of(&thread.name), |pool| group(pool.clone(), vec![json!(pool)]))

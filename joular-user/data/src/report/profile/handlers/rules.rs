@@ -1,0 +1,127 @@
+//! Reads rules that say where frameworks call handlers.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, LazyLock},
+};
+
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::report::profile::{filter::FilterError, names::Names};
+
+/// What comes with the program.
+const BUILT_IN: &str = include_str!("rules.toml");
+
+/// Why a file of rules cannot be used.
+#[derive(Debug, Error)]
+pub enum RulesError {
+    #[error("reading rules of handlers from {}: {cause}", path.display())]
+    Read { path: PathBuf, cause: std::io::Error },
+    #[error("rules of handlers in {}: {cause}", path.display())]
+    Parse { path: PathBuf, cause: Box<toml::de::Error> },
+    #[error("rules of handlers in {}: framework {framework}: {cause}", path.display())]
+    Pattern { path: PathBuf, framework: String, cause: FilterError },
+    #[error("rules of handlers in {}: framework {framework} has no dispatchers: name a method that calls its handlers", path.display())]
+    NoDispatcher { path: PathBuf, framework: String },
+}
+
+/// Where frameworks call handlers. Of rules that find one on a path, the first counts.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    pub(super) rules: Vec<Rule>,
+    /// Methods that are never handlers.
+    pub(super) skipped: Vec<Names>,
+}
+
+/// How a framework calls handlers.
+#[derive(Clone, Debug)]
+pub(super) struct Rule {
+    pub(super) framework: String,
+    /// Its methods that call handlers, directly or through methods of `skipped`.
+    pub(super) dispatchers: Names,
+    /// Methods between a dispatcher and a handler.
+    pub(super) skipped: Option<Names>,
+    /// Methods that show that there is no handler if one of them comes first.
+    pub(super) excepted: Option<Names>,
+}
+
+impl Rule {
+    pub(super) fn skips(&self, method: &str) -> bool {
+        self.skipped.as_ref().is_some_and(|names| names.allow(method))
+    }
+
+    pub(super) fn excepts(&self, method: &str) -> bool {
+        self.excepted.as_ref().is_some_and(|names| names.allow(method))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    skip: Vec<String>,
+    #[serde(default)]
+    rule: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    framework: String,
+    dispatchers: Vec<String>,
+    #[serde(default)]
+    skip: Vec<String>,
+    #[serde(default)]
+    except: Vec<String>,
+}
+
+impl Rules {
+    /// Those that come with the program.
+    pub fn built_in() -> Arc<Self> {
+        // A test reads them, too.
+        static RULES: LazyLock<Arc<Rules>> =
+            LazyLock::new(|| Arc::new(Rules::parse(BUILT_IN, Path::new("rules.toml")).unwrap_or_default()));
+        RULES.clone()
+    }
+
+    /// Those of a file, before those that come with the program.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is not understood.
+    pub fn read(path: &Path) -> Result<Arc<Self>, RulesError> {
+        let failed = |cause| RulesError::Read { path: path.to_owned(), cause };
+        let mut rules = Self::parse(&std::fs::read_to_string(path).map_err(failed)?, path)?;
+        let built_in = Self::built_in();
+        rules.rules.extend(built_in.rules.iter().cloned());
+        rules.skipped.extend(built_in.skipped.iter().cloned());
+        Ok(Arc::new(rules))
+    }
+
+    pub(super) fn parse(text: &str, path: &Path) -> Result<Self, RulesError> {
+        let path = || path.to_owned();
+        let file: File =
+            toml::from_str(text).map_err(|cause| RulesError::Parse { path: path(), cause: Box::new(cause) })?;
+        let names = |framework: &str, patterns: &[String]| {
+            let framework = framework.to_owned();
+            Names::parse(patterns).map_err(|cause| RulesError::Pattern { path: path(), framework, cause })
+        };
+        // No pattern is no method here, and not every method.
+        let some = |framework: &str, patterns: &[String]| {
+            (!patterns.is_empty()).then(|| names(framework, patterns)).transpose()
+        };
+        let rule = |Row { framework, dispatchers, skip, except }: Row| {
+            if dispatchers.is_empty() {
+                return Err(RulesError::NoDispatcher { path: path(), framework });
+            }
+            Ok(Rule {
+                dispatchers: names(&framework, &dispatchers)?,
+                skipped: some(&framework, &skip)?,
+                excepted: some(&framework, &except)?,
+                framework,
+            })
+        };
+        let skipped = some("of all", &file.skip)?.into_iter().collect();
+        Ok(Self { rules: file.rule.into_iter().map(rule).collect::<Result<_, _>>()?, skipped })
+    }
+}

@@ -1,0 +1,190 @@
+//! Finds handlers on paths as frameworks make them.
+
+use std::path::Path;
+
+use super::*;
+use crate::{
+    model::frame::{Frame, FrameKind},
+    report::profile::Paths,
+};
+
+/// A path of methods, `class.name`, root → leaf. What begins with `!` is native.
+fn push(paths: &mut Paths, methods: &[&str]) -> PathIndex {
+    let frame = |method: &&str| match (method.strip_prefix('!'), method.rsplit_once('.')) {
+        (None, Some((class, name))) => Frame { class: Some(class.into()), ..Frame::new(FrameKind::Compiled, name) },
+        (native, _) => Frame::new(FrameKind::Native, native.unwrap_or(method)),
+    };
+    let frames: Vec<FrameIndex> = methods.iter().map(|method| paths.frame_index(frame(method))).collect();
+    paths.push(frames)
+}
+
+/// What a path's handler is called, by built-in rules.
+fn found(methods: &[&str]) -> Option<(String, String)> {
+    let mut paths = Paths::default();
+    let path = push(&mut paths, methods);
+    let handlers = Handlers::of(&Rules::built_in(), &paths);
+    handlers.get(path).map(|handler| (handler.method.to_string(), handler.framework.to_string()))
+}
+
+fn expect(methods: &[&str], handler: &str, framework: &str) {
+    assert_eq!(found(methods), Some((handler.to_owned(), framework.to_owned())), "{methods:?}");
+}
+
+const SPRING: [&str; 5] = [
+    "org.apache.catalina.core.ApplicationFilterChain.internalDoFilter",
+    "jakarta.servlet.http.HttpServlet.service",
+    "org.springframework.web.servlet.FrameworkServlet.service",
+    "jakarta.servlet.http.HttpServlet.service",
+    "org.springframework.web.servlet.DispatcherServlet.doDispatch",
+];
+
+fn after_spring(methods: &[&'static str]) -> Vec<&'static str> {
+    [SPRING.as_slice(), methods].concat()
+}
+
+#[test]
+fn rules_that_come_with_the_program_are_understood() {
+    let rules = Rules::parse(include_str!("rules.toml"), Path::new("rules.toml")).unwrap();
+    assert!(rules.rules.len() > 20 && rules.rules.iter().all(|rule| !rule.dispatchers.allow_all()));
+    let mut names: Vec<&str> = rules.rules.iter().map(|rule| rule.framework.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), rules.rules.len());
+}
+
+#[test]
+fn spring_calls_methods_of_controllers_through_reflection_and_proxies() {
+    let invoke = "org.springframework.web.method.support.InvocableHandlerMethod.doInvoke";
+    let plain = [invoke, "java.lang.reflect.Method.invoke", "jdk.internal.reflect.DirectMethodHandleAccessor.invoke"];
+    let own = ["shop.OrderController.update", "shop.Orders.save"];
+    expect(&after_spring(&[plain.as_slice(), &own].concat()), "shop.OrderController.update", "Spring MVC");
+    let proxied = [
+        invoke,
+        "sun.reflect.GeneratedMethodAccessor12.invoke",
+        "shop.OrderController$$SpringCGLIB$$0.update",
+        "org.springframework.aop.framework.CglibAopProxy$DynamicAdvisedInterceptor.intercept",
+        "org.springframework.transaction.interceptor.TransactionInterceptor.invoke",
+    ];
+    expect(&after_spring(&[proxied.as_slice(), &own].concat()), "shop.OrderController.update", "Spring MVC");
+}
+
+#[test]
+fn what_a_framework_does_before_and_after_a_handler_has_none() {
+    for methods in [
+        after_spring(&["com.fasterxml.jackson.databind.ObjectMapper.writeValue"]),
+        after_spring(&["org.springframework.web.method.support.InvocableHandlerMethod.doInvoke"]),
+        SPRING.to_vec(),
+        vec!["java.lang.Thread.run", "shop.Cleaner.run"],
+        vec!["!start_thread", "!read"],
+    ] {
+        assert_eq!(found(&methods), None, "{methods:?}");
+    }
+}
+
+#[test]
+fn a_servlet_and_a_page_are_handlers_and_what_they_include_is_theirs() {
+    let service = "javax.servlet.http.HttpServlet.service";
+    let jasper =
+        ["org.apache.jasper.servlet.JspServlet.service", service, "org.apache.jasper.runtime.HttpJspBase.service"];
+    let page = [&[service], jasper.as_slice(), &["org.apache.jsp.index_jsp._jspService"]].concat();
+    expect(&page, "org.apache.jsp.index_jsp._jspService", "Servlet");
+    let including = [page.as_slice(), &["org.apache.catalina.core.ApplicationDispatcher.include"], &page[..4]].concat();
+    expect(
+        &[including.as_slice(), &["org.apache.jsp.part_jsp._jspService"]].concat(),
+        "org.apache.jsp.index_jsp._jspService",
+        "Servlet",
+    );
+    expect(&[service, "!jni", "shop.Cart.doGet"], "shop.Cart.doGet", "Servlet");
+}
+
+#[test]
+fn other_frameworks_name_their_handlers() {
+    for (methods, handler, framework) in [
+        (
+            &[
+                "shop.OrderResource$quarkusrestinvoker$list_a1b2.invoke",
+                "shop.OrderResource_ClientProxy.list",
+                "shop.OrderResource.list",
+            ][..],
+            "shop.OrderResource.list",
+            "Quarkus REST",
+        ),
+        (
+            &[
+                "jakarta.servlet.http.HttpServlet.service",
+                "org.glassfish.jersey.servlet.ServletContainer.service",
+                "org.glassfish.jersey.server.model.internal.AbstractJavaResourceMethodDispatcher.invoke",
+                "java.lang.reflect.Method.invoke",
+                "shop.Orders.get",
+            ],
+            "shop.Orders.get",
+            "Jersey",
+        ),
+        (&["shop.CartGrpc$MethodHandlers.invoke", "shop.CartService.add"], "shop.CartService.add", "gRPC"),
+        (
+            &[
+                "com.sun.net.httpserver.Filter$Chain.doFilter",
+                "sun.net.httpserver.AuthFilter.doFilter",
+                "shop.Main.lambda$main$0",
+            ],
+            "shop.Main.lambda$main$0",
+            "JDK's HTTP server",
+        ),
+        (
+            &[
+                "org.springframework.scheduling.support.ScheduledMethodRunnable.run",
+                "java.lang.reflect.Method.invoke",
+                "shop.Cleaner.sweep",
+            ],
+            "shop.Cleaner.sweep",
+            "Spring Scheduling",
+        ),
+        (
+            &[
+                "org.eclipse.jetty.server.Server.handle",
+                "org.eclipse.jetty.server.Handler$Wrapper.handle",
+                "shop.Hello.handle",
+            ],
+            "shop.Hello.handle",
+            "Jetty",
+        ),
+    ] {
+        expect(methods, handler, framework);
+    }
+}
+
+#[test]
+fn rules_of_a_file_come_first_and_those_that_are_not_understood_are_refused() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let read = |text: &str| {
+        std::fs::write(file.path(), text).unwrap();
+        Rules::read(file.path())
+    };
+    let rules = "[[rule]]\nframework = \"ours\"\ndispatchers = [\"shop.Bus.*\"]\nskip = [\"shop.Wrapper.*\"]\nexcept = [\"shop.Idle.*\"]\n";
+    let rules = read(rules).unwrap();
+    let mut paths = Paths::default();
+    let servlet = "javax.servlet.http.HttpServlet.service";
+    let taken =
+        push(&mut paths, &[servlet, "shop.Page.doGet", "shop.Bus.send", "shop.Wrapper.call", "shop.Order.take"]);
+    let other = push(&mut paths, &[servlet, "shop.Page.doGet"]);
+    let idle = push(&mut paths, &["shop.Bus.send", "shop.Idle.wait"]);
+    let handlers = Handlers::of(&rules, &paths);
+    let name = |path| handlers.get(path).map(|handler| handler.method.to_string());
+    assert_eq!(
+        [taken, other, idle].map(name),
+        [Some("shop.Order.take".to_owned()), Some("shop.Page.doGet".to_owned()), None]
+    );
+    assert_eq!(handlers.number(taken), Some(0));
+    for (text, expected) in [
+        ("[[rule]]\nframework = \"x\"\ndispatchers = []\n", "framework x has no dispatchers"),
+        ("[[rule]]\nframework = \"x\"\ndispatchers = [\"[\"]\n", "framework x: '[' is not a pattern"),
+        ("[[rule]]\nframework = \"x\"\n", "missing field `dispatchers`"),
+        ("rules = []\n", "unknown field `rules`"),
+    ] {
+        let message = read(text).unwrap_err().to_string();
+        assert!(message.contains(expected), "{message}");
+    }
+    assert!(
+        Rules::read(Path::new("/nowhere/rules.toml")).unwrap_err().to_string().starts_with("reading rules of handlers")
+    );
+}
