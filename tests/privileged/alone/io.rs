@@ -312,11 +312,11 @@ fn a_web_server_sent_what_its_client_received() -> Result<()> {
     }
     let site = Site::start(&java::tool("java"), &[])?;
     // The page's code is there before anybody looks.
-    site.ask(1_000)?;
+    site.ask("", 1_000)?;
     let output = Output::new()?;
     let mut profiler = recording(&output, site.pid).start()?;
     (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
-    let answers = site.ask(REQUESTS)?;
+    let answers = site.ask("", REQUESTS)?;
     (0..2).try_for_each(|_| profiler.wait_window().map(drop))?;
     profiler.stop()?;
     let rows = output.data.rows(&format!(

@@ -38,6 +38,7 @@ mod perf_map;
 mod privileges;
 mod prometheus;
 mod rare_code;
+mod requests;
 mod resumed_threads;
 mod run_command;
 mod secrets;

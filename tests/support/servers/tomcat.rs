@@ -1,4 +1,4 @@
-//! Tomcat with one page, which `ab` asks for over connections that stay open.
+//! Tomcat with a few pages, which `ab` asks for over connections that stay open.
 
 use std::{
     fs,
@@ -17,6 +17,8 @@ use crate::{clock::wait_for, paths, process::Running};
 
 const HOME: &str = "/usr/share/tomcat10";
 const SETTINGS: &str = "/etc/tomcat10";
+/// The second one spins for one millisecond of its thread's CPU time, the third one for three.
+const PAGES: [&str; 4] = ["index.jsp", "cheap.jsp", "dear.jsp", "spin.jspf"];
 const LOAD: &str = "ab";
 /// A cold start, and the page's compilation.
 const STARTED: Duration = Duration::from_secs(90);
@@ -64,10 +66,11 @@ impl Site {
         Ok(Self { pid: tomcat.pid(), port, tomcat, files })
     }
 
-    /// Asks for the page so many times. Returns the bytes of all answers.
-    pub fn ask(&self, times: u32) -> Result<u64> {
+    /// Asks for a page so many times; the first one has no name. Returns the bytes of all answers.
+    pub fn ask(&self, page: &str, times: u32) -> Result<u64> {
         let mut load = Command::new(LOAD);
-        load.args(["-q", "-k", "-c", CONNECTIONS, "-n", &times.to_string(), &address(self.port)]);
+        let address = address(self.port) + page;
+        load.args(["-q", "-k", "-c", CONNECTIONS, "-n", &times.to_string(), &address]);
         let said = Running::spawn(LOAD, &mut load)?.finish(STARTED)?;
         let bytes = said.stdout.lines().find_map(|line| line.strip_prefix("Total transferred:"));
         let bytes = bytes.and_then(|text| text.trim().trim_end_matches(" bytes").parse().ok());
@@ -79,7 +82,7 @@ fn address(port: u16) -> String {
     format!("http://127.0.0.1:{port}/")
 }
 
-/// A directory with settings, and with one page as the only application.
+/// A directory with settings, and with pages as the only application.
 fn prepare(base: &Path, port: u16) -> Result<()> {
     for directory in ["conf", "logs", "temp", "work", "webapps/ROOT"] {
         fs::create_dir_all(base.join(directory))?;
@@ -91,7 +94,9 @@ fn prepare(base: &Path, port: u16) -> Result<()> {
     let own = paths::fixtures().join("servers");
     let server = fs::read_to_string(own.join("server.xml"))?.replace("PORT", &port.to_string());
     fs::write(base.join("conf/server.xml"), server)?;
-    fs::copy(own.join("index.jsp"), base.join("webapps/ROOT/index.jsp"))?;
+    for page in PAGES {
+        fs::copy(own.join(page), base.join("webapps/ROOT").join(page))?;
+    }
     Ok(())
 }
 

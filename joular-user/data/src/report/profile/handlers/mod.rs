@@ -99,14 +99,15 @@ impl<'a> Finder<'a> {
         Self { rules, paths, dispatches: dispatches.collect(), steps: HashMap::default() }
     }
 
-    /// The rule that finds a path's handler, and its frame. Of one rule, the first dispatcher from the root counts: what a
-    /// handler has others do is its own work.
+    /// The rule that finds a path's handler, and its frame. Of one rule, the first dispatcher from the root counts, because what
+    /// a handler has others do is its own work; unless handlers call each other in a chain.
     fn find(&mut self, path: PathIndex) -> Option<(usize, FrameIndex)> {
         let frames = self.paths.path(path);
         let mut best: Option<(usize, FrameIndex)> = None;
         for (at, frame) in frames.iter().enumerate() {
             let Some(rule) = self.dispatches.get(frame.index()).copied().flatten() else { continue };
-            if best.is_none_or(|(best, _)| rule < best)
+            let is_innermost = self.rules.rules.get(rule).is_some_and(|rule| rule.is_innermost);
+            if best.is_none_or(|(best, _)| rule < best || rule == best && is_innermost)
                 && let Some(handler) = self.behind(rule, frames.get(at + 1..).unwrap_or_default())
             {
                 best = Some((rule, handler));

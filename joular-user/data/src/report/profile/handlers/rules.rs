@@ -40,6 +40,8 @@ pub(super) struct Rule {
     pub(super) framework: String,
     /// Its methods that call handlers, directly or through methods of `skipped`.
     pub(super) dispatchers: Names,
+    /// Whether a dispatcher nearer the leaf counts before one nearer the root.
+    pub(super) is_innermost: bool,
     /// Methods between a dispatcher and a handler.
     pub(super) skipped: Option<Names>,
     /// Methods that show that there is no handler if one of them comes first.
@@ -70,6 +72,8 @@ struct File {
 struct Row {
     framework: String,
     dispatchers: Vec<String>,
+    #[serde(default)]
+    innermost: bool,
     #[serde(default)]
     skip: Vec<String>,
     #[serde(default)]
@@ -110,12 +114,13 @@ impl Rules {
         let some = |framework: &str, patterns: &[String]| {
             (!patterns.is_empty()).then(|| names(framework, patterns)).transpose()
         };
-        let rule = |Row { framework, dispatchers, skip, except }: Row| {
+        let rule = |Row { framework, dispatchers, innermost, skip, except }: Row| {
             if dispatchers.is_empty() {
                 return Err(RulesError::NoDispatcher { path: path(), framework });
             }
             Ok(Rule {
                 dispatchers: names(&framework, &dispatchers)?,
+                is_innermost: innermost,
                 skipped: some(&framework, &skip)?,
                 excepted: some(&framework, &except)?,
                 framework,

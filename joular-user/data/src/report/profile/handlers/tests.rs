@@ -141,6 +141,32 @@ fn other_frameworks_name_their_handlers() {
         ),
         (
             &[
+                "io.vertx.ext.web.impl.RouteState.handleContext",
+                "shop.Auth.handle",
+                "io.vertx.ext.web.impl.RoutingContextImpl.next",
+                "io.vertx.ext.web.impl.RouteState.handleContext",
+                "shop.Cart.handle",
+            ],
+            "shop.Cart.handle",
+            "Vert.x Web",
+        ),
+        (
+            &[
+                "io.micronaut.web.router.DefaultRouteBuilder$AbstractRoute.execute",
+                "shop.$Cart$Definition$Exec.dispatch",
+                "shop.$Cart$Definition$Intercepted.$$access$$list",
+                "shop.Cart.list",
+            ],
+            "shop.Cart.list",
+            "Micronaut",
+        ),
+        (
+            &["spark.http.matching.Routes.execute", "spark.RouteImpl$1.handle", "shop.Main.lambda$main$3"],
+            "shop.Main.lambda$main$3",
+            "Spark Java",
+        ),
+        (
+            &[
                 "org.eclipse.jetty.server.Server.handle",
                 "org.eclipse.jetty.server.Handler$Wrapper.handle",
                 "shop.Hello.handle",
