@@ -3,119 +3,127 @@
 Usage: with_duckdb.py DATASET [QUESTION…] [--json]
 """
 
-import os
-
 import duckdb
 
 import answers
 
+TABLES = ["branches", "jvms", "methods", "stacks", "threads", "windows"]
 
-def ask(dataset, sql):
+
+def ask(data, sql):
+    """Columns and rows of a statement on tables in joules, whose processes have their main class."""
     connection = duckdb.connect()
-    for table in ["branches", "jvms", "methods", "processes", "stacks", "threads", "windows"]:
-        # A path is a value, not part of the SQL.
-        files = os.path.join(dataset, table, "**", "*.parquet")
-        connection.from_parquet(files, hive_partitioning=True).create_view(table)
-    return connection.execute(sql).fetchall()
+    for table in TABLES:
+        if table in sql.replace("_", " ").split():
+            connection.register(table, data.table(table).arrow)
+    found = connection.execute(sql)
+    return [column[0] for column in found.description], found.fetchall()
 
 
-def methods(dataset):
-    """self microjoules and samples by method"""
+def methods(data):
+    """methods by self energy"""
     return ask(
-        dataset,
-        """SELECT method, sum(self_uj)::BIGINT AS uj, sum(self_samples)::BIGINT AS samples
-           FROM methods GROUP BY method ORDER BY uj DESC, method LIMIT 10""",
+        data,
+        """SELECT method, round(sum(self_joules), 6) AS joules, sum(self_samples)::BIGINT AS samples
+           FROM methods GROUP BY method ORDER BY joules DESC, method LIMIT 10""",
     )
 
 
-def callers(dataset):
-    """total microjoules by method, with what it calls; overloads call each other, so each has its own row"""
+def callers(data):
+    """methods by energy with what they call; overloads call each other, so each has its own row"""
     return ask(
-        dataset,
-        """SELECT method, coalesce(signature, module, '') AS which, sum(total_uj)::BIGINT AS uj
-           FROM methods GROUP BY method, which ORDER BY uj DESC, method, which LIMIT 10""",
+        data,
+        """SELECT method, coalesce(signature, module, '') AS which, round(sum(total_joules), 6) AS total_joules
+           FROM methods GROUP BY method, which ORDER BY total_joules DESC, method, which LIMIT 10""",
     )
 
 
-def packages(dataset):
-    """self microjoules by package; code outside of Java is one row"""
+def packages(data):
+    """packages by self energy; code outside of Java is one row"""
     return ask(
-        dataset,
+        data,
         """WITH named AS (
-             SELECT self_uj, CASE WHEN kind IN
+             SELECT self_joules, CASE WHEN kind IN
                ('interpreted', 'compiled', 'compiled-c1', 'compiled-c2', 'inlined', 'native-wrapper')
-               THEN regexp_replace(method, '[.][^.]*$', '') END AS class FROM methods)
+               THEN regexp_replace(method, '[.][^.]*$', '') END AS class FROM methods )
            SELECT CASE WHEN class IS NULL THEN '[not Java]'
                        WHEN contains(class, '.') THEN regexp_replace(class, '[.][^.]*$', '') ELSE '' END AS package,
-                  sum(self_uj)::BIGINT AS uj
-           FROM named GROUP BY 1 ORDER BY uj DESC, package LIMIT 10""",
+                  round(sum(self_joules), 6) AS joules
+           FROM named GROUP BY 1 ORDER BY joules DESC, package LIMIT 10""",
     )
 
 
-def processes(dataset):
-    """microjoules and average watts by process"""
+def processes(data):
+    """processes by energy, and their average power"""
     return ask(
-        dataset,
+        data,
         """WITH times AS (
-             SELECT run_id, sum(window_ns) AS ns
-             FROM (SELECT DISTINCT run_id, window_index, window_ns FROM windows) GROUP BY run_id)
-           SELECT comm, pid, sum(energy_uj)::BIGINT AS uj, round(sum(energy_uj) * 1e3 / any_value(ns), 6) AS watts
+             SELECT run_id, sum(window_seconds) AS seconds
+             FROM (SELECT DISTINCT run_id, window_index, window_seconds FROM windows ) GROUP BY run_id)
+           SELECT coalesce(main_class, comm) AS process, pid, round(sum(joules), 6) AS joules,
+                  round(sum(joules) / any_value(seconds), 6) AS watts
            FROM threads JOIN times USING (run_id)
-           GROUP BY run_id, pid, process_start, comm ORDER BY uj DESC, comm, pid LIMIT 10""",
+           GROUP BY run_id, pid, process_start, process ORDER BY joules DESC, process, pid LIMIT 10""",
     )
 
 
-def threads(dataset):
-    """microjoules and CPU time by thread name and category"""
+def threads(data):
+    """threads by energy, by their names and categories"""
     return ask(
-        dataset,
-        """SELECT thread_name, category, sum(energy_uj)::BIGINT AS uj, sum(cpu_ns)::BIGINT AS cpu_ns
-           FROM threads GROUP BY ALL ORDER BY uj DESC, thread_name, category LIMIT 10""",
+        data,
+        """SELECT thread_name, category, round(sum(joules), 6) AS joules, round(sum(cpu_seconds), 6) AS cpu_seconds
+           FROM threads GROUP BY ALL ORDER BY joules DESC, thread_name, category LIMIT 10""",
     )
 
 
-def gc(dataset):
-    """microjoules by JVM: total, own work (collection, compilation, VM, …), collection, compilation"""
+def gc(data):
+    """what JVMs use for themselves (collection, compilation, VM, …), of it for collection and for compilation"""
     return ask(
-        dataset,
-        """SELECT comm, pid, sum(energy_uj)::BIGINT AS uj, sum(vm_tax_uj)::BIGINT AS tax,
-                  sum(gc_uj)::BIGINT AS gc, sum(jit_uj)::BIGINT AS jit
-           FROM jvms GROUP BY run_id, pid, process_start, comm ORDER BY uj DESC, comm, pid""",
+        data,
+        """SELECT coalesce(main_class, comm) AS process, pid, round(sum(joules), 6) AS joules,
+                  round(sum(vm_tax_joules), 6) AS vm_tax_joules, round(sum(gc_joules), 6) AS gc_joules,
+                  round(sum(jit_joules), 6) AS jit_joules
+           FROM jvms GROUP BY run_id, pid, process_start, process ORDER BY joules DESC, process, pid""",
     )
 
 
-def evolution(dataset):
-    """window, measured and attributed microjoules"""
+def evolution(data):
+    """energy of windows: measured, and of the targets"""
     return ask(
-        dataset,
-        """SELECT window_index, sum(measured_uj)::BIGINT AS measured, sum(attributed_uj)::BIGINT AS attributed
+        data,
+        """SELECT window_index, round(sum(measured_joules), 6) AS measured_joules,
+                  round(sum(attributed_joules), 6) AS attributed_joules
            FROM windows WHERE domain IS NOT NULL GROUP BY run_id, window_index ORDER BY run_id, window_index""",
     )
 
 
-def kinds(dataset):
-    """microjoules by kind of code"""
+def kinds(data):
+    """kinds of code by energy"""
     return ask(
-        dataset, "SELECT kind, sum(self_uj)::BIGINT AS uj FROM methods GROUP BY kind ORDER BY uj DESC, kind"
+        data,
+        """SELECT kind, round(sum(self_joules), 6) AS joules
+           FROM methods GROUP BY kind ORDER BY joules DESC, kind""",
     )
 
 
-def branches(dataset):
-    """microjoules by call branch, root to leaf"""
+def branches(data):
+    """call branches by energy, root to leaf"""
     return ask(
-        dataset,
+        data,
         """WITH paths AS (SELECT branch_id, min(folded) AS folded FROM stacks GROUP BY branch_id)
-           SELECT folded, sum(energy_uj)::BIGINT AS uj FROM branches JOIN paths USING (branch_id)
-           GROUP BY branch_id, folded ORDER BY uj DESC, folded LIMIT 10""",
+           SELECT folded, round(sum(joules), 6) AS joules FROM branches JOIN paths USING (branch_id)
+           GROUP BY branch_id, folded ORDER BY joules DESC, folded LIMIT 10""",
     )
 
 
-def audit(dataset):
-    """domain and label; microjoules measured, of targets, idle, of others; uncertain readings"""
+def audit(data):
+    """how all energy was divided: of targets, idle, of others; and readings that are uncertain"""
     return ask(
-        dataset,
-        """SELECT domain, label, sum(measured_uj)::BIGINT AS measured, sum(attributed_uj)::BIGINT AS attributed,
-                  sum(static_uj)::BIGINT AS idle, sum(unattributed_uj)::BIGINT AS others,
+        data,
+        """SELECT domain, label, round(sum(measured_joules), 6) AS measured_joules,
+                  round(sum(attributed_joules), 6) AS attributed_joules,
+                  round(sum(static_joules), 6) AS static_joules,
+                  round(sum(unattributed_joules), 6) AS unattributed_joules,
                   count(*) FILTER (WHERE ambiguous) AS uncertain
            FROM windows WHERE domain IS NOT NULL GROUP BY domain, label ORDER BY domain, label""",
     )

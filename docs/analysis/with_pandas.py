@@ -3,24 +3,23 @@
 Usage: with_pandas.py DATASET [QUESTION…] [--json]
 """
 
-import os
-
 import pandas
 
 import answers
 
-PROCESS = ["run_id", "pid", "process_start", "comm"]
+PROCESS = ["run_id", "pid", "process_start", "process"]
 
 
-def table(dataset, name):
+def table(data, name):
+    """A table in joules, whose processes have their main class."""
     # As plain objects, pandas takes names that differ only after a NUL for one name.
-    frame = pandas.read_parquet(os.path.join(dataset, name), dtype_backend="pyarrow")
-    names = [column for column, kind in frame.dtypes.items() if str(kind).startswith(("dictionary", "string"))]
-    return frame.astype({column: "string[pyarrow]" for column in names})
+    frame = data.table(name).to_pandas(types_mapper=pandas.ArrowDtype)
+    return frame.assign(process=frame.main_class.fillna(frame.comm)) if "main_class" in frame else frame
 
 
 def sums(frame, by, *columns):
-    return frame.groupby(by, dropna=False)[list(columns)].sum().reset_index()
+    """Sums to the microjoule, in which the data set counts."""
+    return frame.groupby(by, dropna=False)[list(columns)].sum().round(6).reset_index()
 
 
 def top(frame, column, by, count=10):
@@ -29,84 +28,87 @@ def top(frame, column, by, count=10):
     return ordered if count is None else ordered.head(count)
 
 
-def rows(frame, *columns):
-    return frame[list(columns)].astype(object).values.tolist()
+def answer(frame, **columns):
+    """Columns under these headings, and their rows."""
+    return list(columns), frame[list(columns.values())].astype(object).values.tolist()
 
 
-def methods(dataset):
-    """self microjoules and samples by method"""
-    found = sums(table(dataset, "methods"), ["method"], "self_uj", "self_samples")
-    return rows(top(found, "self_uj", ["method"]), "method", "self_uj", "self_samples")
+def methods(data):
+    """methods by self energy"""
+    found = sums(table(data, "methods"), ["method"], "self_joules", "self_samples")
+    return answer(top(found, "self_joules", ["method"]), method="method", joules="self_joules", samples="self_samples")
 
 
-def callers(dataset):
-    """total microjoules by method, with what it calls; overloads call each other, so each has its own row"""
-    named = table(dataset, "methods")
+def callers(data):
+    """methods by energy with what they call; overloads call each other, so each has its own row"""
+    named = table(data, "methods")
     named["which"] = named["signature"].fillna(named["module"]).fillna("")
-    found = sums(named, ["method", "which"], "total_uj")
-    return rows(top(found, "total_uj", ["method", "which"]), "method", "which", "total_uj")
+    found = sums(named, ["method", "which"], "total_joules")
+    found = top(found, "total_joules", ["method", "which"])
+    return answer(found, method="method", which="which", total_joules="total_joules")
 
 
-def packages(dataset):
-    """self microjoules by package; code outside of Java is one row"""
-    named = table(dataset, "methods")
+def packages(data):
+    """packages by self energy; code outside of Java is one row"""
+    named = table(data, "methods")
     # Package, class, name: the last two parts go.
     package = named["method"].str.replace(r"[.]?[^.]*[.][^.]*$", "", regex=True)
     named["package"] = package.where(named["kind"].isin(answers.JAVA), "[not Java]")
-    return rows(top(sums(named, ["package"], "self_uj"), "self_uj", ["package"]), "package", "self_uj")
+    found = top(sums(named, ["package"], "self_joules"), "self_joules", ["package"])
+    return answer(found, package="package", joules="self_joules")
 
 
-def processes(dataset):
-    """microjoules and average watts by process"""
-    windows = table(dataset, "windows").drop_duplicates(["run_id", "window_index"])
-    times = windows.groupby("run_id").window_ns.sum().rename("ns").reset_index()
-    found = sums(table(dataset, "threads"), PROCESS, "energy_uj").merge(times, on="run_id")
-    found["watts"] = (found.energy_uj * 1e3 / found.ns).round(6)
-    return rows(top(found, "energy_uj", ["comm", "pid"]), "comm", "pid", "energy_uj", "watts")
+def processes(data):
+    """processes by energy, and their average power"""
+    windows = table(data, "windows").drop_duplicates(["run_id", "window_index"])
+    times = windows.groupby("run_id").window_seconds.sum().rename("seconds").reset_index()
+    found = sums(table(data, "threads"), PROCESS, "joules").merge(times, on="run_id")
+    found["watts"] = (found.joules / found.seconds).round(6)
+    found = top(found, "joules", ["process", "pid"])
+    return answer(found, process="process", pid="pid", joules="joules", watts="watts")
 
 
-def threads(dataset):
-    """microjoules and CPU time by thread name and category"""
+def threads(data):
+    """threads by energy, by their names and categories"""
     by = ["thread_name", "category"]
-    found = sums(table(dataset, "threads"), by, "energy_uj", "cpu_ns")
-    return rows(top(found, "energy_uj", by), *by, "energy_uj", "cpu_ns")
+    found = top(sums(table(data, "threads"), by, "joules", "cpu_seconds"), "joules", by)
+    return answer(found, thread_name="thread_name", category="category", joules="joules", cpu_seconds="cpu_seconds")
 
 
-def gc(dataset):
-    """microjoules by JVM: total, own work (collection, compilation, VM, …), collection, compilation"""
-    figures = ["energy_uj", "vm_tax_uj", "gc_uj", "jit_uj"]
-    found = sums(table(dataset, "jvms"), PROCESS, *figures)
-    return rows(top(found, "energy_uj", ["comm", "pid"], None), "comm", "pid", *figures)
+def gc(data):
+    """what JVMs use for themselves (collection, compilation, VM, …), of it for collection and for compilation"""
+    figures = {name: name for name in ["joules", "vm_tax_joules", "gc_joules", "jit_joules"]}
+    found = top(sums(table(data, "jvms"), PROCESS, *figures), "joules", ["process", "pid"], None)
+    return answer(found, process="process", pid="pid", **figures)
 
 
-def evolution(dataset):
-    """window, measured and attributed microjoules"""
-    windows = table(dataset, "windows").dropna(subset="domain")
-    figures = ["measured_uj", "attributed_uj"]
-    found = sums(windows, ["run_id", "window_index"], *figures)
-    return rows(found, "window_index", *figures)
+def evolution(data):
+    """energy of windows: measured, and of the targets"""
+    windows = table(data, "windows").dropna(subset="domain")
+    figures = {name: name for name in ["measured_joules", "attributed_joules"]}
+    return answer(sums(windows, ["run_id", "window_index"], *figures), window_index="window_index", **figures)
 
 
-def kinds(dataset):
-    """microjoules by kind of code"""
-    found = sums(table(dataset, "methods"), ["kind"], "self_uj")
-    return rows(top(found, "self_uj", ["kind"], None), "kind", "self_uj")
+def kinds(data):
+    """kinds of code by energy"""
+    found = sums(table(data, "methods"), ["kind"], "self_joules")
+    return answer(top(found, "self_joules", ["kind"], None), kind="kind", joules="self_joules")
 
 
-def branches(dataset):
-    """microjoules by call branch, root to leaf"""
-    paths = table(dataset, "stacks").groupby("branch_id").folded.min().reset_index()
-    found = sums(table(dataset, "branches"), ["branch_id"], "energy_uj").merge(paths, on="branch_id")
-    return rows(top(found, "energy_uj", ["folded"]), "folded", "energy_uj")
+def branches(data):
+    """call branches by energy, root to leaf"""
+    paths = table(data, "stacks").groupby("branch_id").folded.min().reset_index()
+    found = sums(table(data, "branches"), ["branch_id"], "joules").merge(paths, on="branch_id")
+    return answer(top(found, "joules", ["folded"]), folded="folded", joules="joules")
 
 
-def audit(dataset):
-    """domain and label; microjoules measured, of targets, idle, of others; uncertain readings"""
-    windows = table(dataset, "windows").dropna(subset="domain")
+def audit(data):
+    """how all energy was divided: of targets, idle, of others; and readings that are uncertain"""
+    windows = table(data, "windows").dropna(subset="domain")
     windows["ambiguous"] = windows["ambiguous"].fillna(False).astype("int64")
-    figures = ["measured_uj", "attributed_uj", "static_uj", "unattributed_uj", "ambiguous"]
-    found = sums(windows, ["domain", "label"], *figures)
-    return rows(found, "domain", "label", *figures)
+    figures = {f"{name}_joules": f"{name}_joules" for name in ["measured", "attributed", "static", "unattributed"]}
+    found = sums(windows, ["domain", "label"], *figures, "ambiguous")
+    return answer(found, domain="domain", label="label", **figures, uncertain="ambiguous")
 
 
 QUESTIONS = [methods, callers, packages, processes, threads, gc, evolution, kinds, branches, audit]

@@ -13,7 +13,7 @@ const ENGINES: [&str; 3] = ["duckdb", "pandas", "polars"];
 /// What a script of docs/analysis answers with these arguments.
 fn script(name: &str, arguments: &[&str]) -> String {
     let mut command = Command::new(python::interpreter().unwrap());
-    command.env("PYTHONDONTWRITEBYTECODE", "1").arg(paths::root().join("docs/analysis").join(name)).args(arguments);
+    python::with_package(&mut command).arg(paths::root().join("docs/analysis").join(name)).args(arguments);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{name} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
@@ -29,9 +29,10 @@ fn answers(engine: &str, data: &Path) -> BTreeMap<String, Vec<Value>> {
     said.lines().map(answer).collect()
 }
 
-/// Sum of a column of an answer.
+/// Sum of a column of joules of an answer, in microjoules.
+#[allow(clippy::cast_possible_truncation, reason = "an energy of seconds")]
 fn sum(rows: &[Value], column: usize) -> i64 {
-    rows.iter().map(|row| row[column].as_i64().unwrap()).sum()
+    rows.iter().map(|row| (row[column].as_f64().unwrap() * 1e6).round() as i64).sum()
 }
 
 #[test]
@@ -57,6 +58,8 @@ fn ten_questions_have_one_answer_whoever_is_asked() {
         assert_eq!(sum(&duckdb["kinds"], 1), sum(audit, 3), "methods sum to what went to targets");
         assert_eq!(sum(&duckdb["evolution"], 2), sum(audit, 3));
         assert_eq!(sum(&duckdb["processes"], 2), sum(audit, 3));
+        let is_known = |row: &Value| name == "hostile" || row[0] == "Hot";
+        assert!(duckdb["processes"].iter().all(is_known), "JVMs have their main class: {duckdb:?}");
     }
 }
 
@@ -78,6 +81,8 @@ fn one_question_is_answered_for_a_reader_whose_terminal_stays_his() {
     for engine in ENGINES {
         let said = script(&format!("with_{engine}.py"), &[data.to_str().unwrap(), "methods"]);
         assert!(said.starts_with("\nmethods: ") && said.lines().count() > 3, "{engine}: {said}");
+        let headings: Vec<&str> = said.lines().nth(2).unwrap().split_whitespace().collect();
+        assert_eq!(headings, ["method", "joules", "samples"], "{engine}: {said}");
         assert!(!said.contains(|c: char| c.is_control() && c != '\n'), "{engine}: {said:?}");
     }
 }
@@ -89,7 +94,7 @@ fn the_notebook_runs_and_has_no_outputs() {
     bad_sets::good(&data);
     let notebook = paths::root().join("docs/analysis/joules.ipynb");
     let said = python::script("notebook.py", &data, &[notebook.to_str().unwrap()]).unwrap();
-    for word in ["Hot.heavy", "attributed_uj", "tax_percent", "modelled"] {
+    for word in ["Hot.heavy", "attributed_joules", "tax_percent", "modelled", "Power by process", "main_class"] {
         assert!(said.contains(word), "the notebook does not show {word}: {said}");
     }
 }

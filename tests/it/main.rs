@@ -29,6 +29,7 @@ mod one_liners;
 mod packages;
 mod packaging;
 mod protocol;
+mod python_package;
 mod replay;
 mod replayed;
 mod report;

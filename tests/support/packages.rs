@@ -62,6 +62,10 @@ impl Packages {
         self.one_that_ends(".tgz")
     }
 
+    pub fn wheel(&self) -> Result<PathBuf> {
+        self.one_that_ends(".whl")
+    }
+
     fn one_that_ends(&self, end: &str) -> Result<PathBuf> {
         let entries = fs::read_dir(&self.0).with_context(|| format!("listing {}", self.0.display()))?;
         let mut paths = entries.filter_map(Result::ok).map(|entry| entry.path());

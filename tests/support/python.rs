@@ -38,6 +38,13 @@ pub fn interpreter() -> Result<PathBuf> {
     COMMON.interpreter()
 }
 
+/// Lets Python import the package that is in the sources, and compile what is imported once. Nothing may appear there,
+/// least of all files of root.
+pub fn with_package(command: &mut Command) -> &mut Command {
+    let sources = paths::root().join("python/src");
+    command.env("PYTHONPATH", sources).env("PYTHONPYCACHEPREFIX", paths::target().join("pycache"))
+}
+
 impl Environment {
     const fn new(folder: &'static str, list: &'static str) -> Self {
         Self { folder, list, interpreter: OnceLock::new() }
@@ -58,11 +65,7 @@ impl Environment {
     /// A script of `tests/fixtures/python`, to be run.
     pub fn script(&self, name: &str) -> Result<Command> {
         let mut command = Command::new(self.interpreter()?);
-        // What is imported is compiled once. Nothing may appear in the source tree, least of all
-        // files of root.
-        command
-            .env("PYTHONPYCACHEPREFIX", paths::target().join("pycache"))
-            .arg(paths::fixtures().join("python").join(name));
+        with_package(&mut command).arg(paths::fixtures().join("python").join(name));
         Ok(command)
     }
 

@@ -3,6 +3,7 @@
 mod install_script;
 mod rpm;
 mod supply_chain;
+mod wheel;
 
 use std::{fs, process::Command};
 

@@ -1,5 +1,5 @@
 //! Makes what is handed out, in target/dist: an archive with a static program, packages for Debian and for RPM, a
-//! container image, a Helm chart, what they contain and come from, their SHA-256, and a signature.
+//! container image, a Helm chart, a Python package, what they contain and come from, their SHA-256, and a signature.
 //!
 //! The same sources and compilers give the same bytes: nothing of this machine is in them but the certificates
 //! in the image, and times are those of the commit.
@@ -17,6 +17,7 @@ mod sbom;
 mod sums;
 mod system;
 mod tree;
+mod wheel;
 
 use std::{
     env, fs,
@@ -133,6 +134,7 @@ impl Sources {
             rpm::make(&release, &program)?,
             image::make(&release, &static_program)?,
             chart::make(&release)?,
+            wheel::make(&release)?,
             sbom::make(&release, &program)?,
             sbom::make(&release, &static_program)?,
             install_script(&release)?,

@@ -156,7 +156,7 @@ pub fn read(file: &Path) -> Result<Vec<u8>> {
 }
 
 /// Files in a directory and all below it, with their names from there.
-fn files_below(directory: &Path) -> Result<Vec<(PathBuf, String)>> {
+pub fn files_below(directory: &Path) -> Result<Vec<(PathBuf, String)>> {
     let mut found = Vec::new();
     let mut left = vec![directory.to_owned()];
     while let Some(next) = left.pop() {

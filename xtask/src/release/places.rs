@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 
 /// Files and folders, and what stands before each version in them. What does not exist has no version.
-const PLACES: [(&str, &[&str]); 4] = [
+const PLACES: [(&str, &[&str]); 5] = [
     (MANIFEST, &["\nversion = \""]),
     ("docs/install.md", &["joular-bpf-", "joular-bpf-chart-", "joular-bpf_", "joular-bpf:"]),
     (
@@ -16,6 +16,7 @@ const PLACES: [(&str, &[&str]); 4] = [
         &["app.kubernetes.io/version: ", "app.kubernetes.io/version: \"", "image: joular-bpf:", "newTag: "],
     ),
     ("packaging/helm/joular-bpf/Chart.yaml", &["\nversion: ", "\nappVersion: ", "\nappVersion: \""]),
+    ("python/pyproject.toml", &["\nversion = \""]),
 ];
 
 /// The workspace's, whose version the program says.

@@ -111,7 +111,7 @@ fn room(path: &Path) -> PathBuf {
 
 fn sources() -> Result<Vec<Source>> {
     let mut found = Vec::new();
-    for part in ["joular-ebpf", "joular-user", "tests", "xtask"] {
+    for part in ["joular-ebpf", "joular-user", "python", "tests", "xtask"] {
         collect(&paths::root().join(part), &mut found)?;
     }
     Ok(found)
