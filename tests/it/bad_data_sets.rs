@@ -37,6 +37,8 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ("report", &["DIR", "--markdown", "--app", "com.acme", "--sort", "total"]),
     ("flamegraph", &["DIR", "--output", "OUT"]),
     ("flamegraph", &["DIR", "--output", "OUT", "--by-thread", "--diff", "DIR"]),
+    ("flamegraph", &["DIR", "--output", "OUT.html"]),
+    ("diff", &["DIR", "DIR", "--html", "OUT"]),
     ("html", &["DIR", "--output", "OUT"]),
     ("baseline", &["save", "DIR", "OUT"]),
     ("rollup", &["DIR", "--output", "OUT"]),
@@ -84,6 +86,7 @@ fn run(line: &[String], data: &Path) -> Finished {
     let place = |word: &String| match word.as_str() {
         "DIR" => data.to_str().unwrap().to_owned(),
         "OUT" => out.to_str().unwrap().to_owned(),
+        "OUT.html" => out.with_extension("html").to_str().unwrap().to_owned(),
         "SHARE" => {
             share(&out).unwrap();
             out.to_str().unwrap().to_owned()

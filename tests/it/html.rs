@@ -9,40 +9,40 @@ use tempfile::TempDir;
 
 use crate::{bad_sets, expect_usage_error, joular_bpf, replay::recording};
 
-fn expect_success(finished: &Finished) {
+pub fn expect_success(finished: &Finished) {
     assert_eq!(finished.code(), Some(0), "{finished:?}");
 }
 
 /// A data set, and room beside it.
-struct Set(TempDir);
+pub struct Set(TempDir);
 
 impl Set {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let set = Self(tempfile::tempdir().unwrap());
         expect_success(&joular_bpf(&["--replay", &recording(), "--quiet", "--output", set.data().to_str().unwrap()]));
         set
     }
 
     /// A data set with names that try to be markup, code, paths.
-    fn hostile() -> Self {
+    pub fn hostile() -> Self {
         let set = Self(tempfile::tempdir().unwrap());
         bad_sets::hostile(&set.data());
         set
     }
 
-    fn data(&self) -> PathBuf {
+    pub fn data(&self) -> PathBuf {
         self.0.path().join("out")
     }
 
     /// Runs a subcommand on it that makes a file of this name.
-    fn make(&self, subcommand: &str, name: &str, options: &[&str]) -> PathBuf {
+    pub fn make(&self, subcommand: &str, name: &str, options: &[&str]) -> PathBuf {
         let (data, file) = (self.data(), self.0.path().join(name));
         let arguments = [subcommand, data.to_str().unwrap(), "--output", file.to_str().unwrap()];
         expect_success(&joular_bpf(&[&arguments, options].concat()));
         file
     }
 
-    fn sums(&self) -> Value {
+    pub fn sums(&self) -> Value {
         serde_json::from_str(&python::script("page_sums.py", &self.data(), &[]).unwrap()).unwrap()
     }
 }
@@ -52,14 +52,30 @@ fn exact(uj: &Value) -> String {
     format!("{}.{:06} J", uj / 1_000_000, uj % 1_000_000)
 }
 
+/// Energy as pages show it: three digits, in the unit that suits it.
+pub trait Shown {
+    fn shown(&mut self, uj: &Value) -> String;
+}
+
+impl Shown for Browser {
+    fn shown(&mut self, uj: &Value) -> String {
+        let in_unit = |size, unit| {
+            format!(
+                "({uj} / {size}).toLocaleString('en', {{minimumSignificantDigits: 3, maximumSignificantDigits: 3}}) + ' {unit}'"
+            )
+        };
+        self.text(&if uj.as_u64().unwrap() < 999_500 { in_unit(1_000, "mJ") } else { in_unit(1_000_000, "J") }).unwrap()
+    }
+}
+
 /// The figures in a page, as its scripts get them.
-fn figures(page: &Path) -> Value {
+pub fn figures(page: &Path) -> Value {
     let page = std::fs::read_to_string(page).unwrap();
     let (_, behind) = page.split_once("id=\"figures\">").unwrap();
     serde_json::from_str(behind.split_once("</script>").unwrap().0).unwrap()
 }
 
-fn sum(values: &Value) -> u64 {
+pub fn sum(values: &Value) -> u64 {
     values.as_array().unwrap().iter().map(|value| value.as_u64().unwrap()).sum()
 }
 
@@ -114,10 +130,18 @@ fn wrong_use_is_named() {
     let nothing = joular_bpf(&["flamegraph", data, "--method", "no.such.Method", "--output", "-"]);
     assert_eq!(nothing.code(), Some(1), "{nothing:?}");
     assert!(nothing.stderr.contains("the selection has no energy"), "{nothing:?}");
+    let page = joular_bpf(&["html", data, "--method", "no.such.Method", "--output", "-"]);
+    assert_eq!(page.code(), Some(1), "{page:?}");
+    let hints = page.stderr.contains("the selection is empty: there are processes ") && page.stdout.is_empty();
+    assert!(hints, "{page:?}");
+    expect_usage_error(
+        &["flamegraph", data, "--min-share", "1%", "--output", "a.html"],
+        &["--min-share", "a page merges"],
+    );
 }
 
 /// A browser. `None`, and the test is skipped, where there is none.
-fn start() -> Option<Browser> {
+pub fn start() -> Option<Browser> {
     match browser::program() {
         Some(program) => Some(Browser::start(program).unwrap()),
         None => {
@@ -127,7 +151,7 @@ fn start() -> Option<Browser> {
     }
 }
 
-fn details(browser: &mut Browser) -> String {
+pub fn details(browser: &mut Browser) -> String {
     browser.text("document.getElementById('details').textContent").unwrap()
 }
 
@@ -161,10 +185,14 @@ fn the_page_works_in_a_browser() {
 
     // What it shows is what SQL says.
     let tile = browser.text("document.getElementById('tile-energy').textContent").unwrap();
-    assert!(tile.contains(&exact(&sums["energy"])) && tile.contains("modelled"), "{tile}");
+    assert!(tile.contains(&browser.shown(&sums["energy"])) && tile.contains("modelled"), "{tile}");
+    let title = browser.text("document.querySelector('#tile-energy [title]').title").unwrap();
+    assert_eq!(title, exact(&sums["energy"]), "the whole figure");
     let audit = browser.text("document.getElementById('audit').textContent").unwrap();
-    assert!(audit.contains(&exact(&sums["measured"])) && audit.contains("✓ measured = attributed"), "{audit}");
-    assert!(audit.contains(&exact(&sums["static"])), "{audit}");
+    assert!(audit.contains(&browser.shown(&sums["measured"])) && audit.contains("✓ measured = attributed"), "{audit}");
+    let titles = "[...document.querySelectorAll('#audit [title]')].map((each) => each.title).join()";
+    let titles = browser.text(titles).unwrap();
+    assert!(titles.contains(&exact(&sums["measured"])) && titles.contains(&exact(&sums["static"])), "{titles}");
     let first = browser.text("document.querySelector('#method-table tbody tr td').textContent").unwrap();
     let top = sums["top"][0].as_str().unwrap();
     assert!(first.contains(top), "the first row is {first}, not {top}");
@@ -175,7 +203,7 @@ fn the_page_works_in_a_browser() {
     let name = top.rsplit('.').next().unwrap();
     browser.write(name).unwrap();
     let matched = browser.text("document.getElementById('matched').textContent").unwrap();
-    assert!(matched.contains('%') && matched.contains(" J in ") && !matched.starts_with("0.00"), "{matched}");
+    assert!(matched.contains('%') && matched.contains("J in ") && !matched.starts_with("0.00"), "{matched}");
     browser.press("Escape").unwrap();
     assert_eq!(browser.text("document.getElementById('matched').textContent").unwrap(), "");
 
@@ -183,7 +211,7 @@ fn the_page_works_in_a_browser() {
     assert_eq!(browser.text("document.activeElement.id").unwrap(), "stage");
     browser.press("ArrowDown").unwrap();
     let below = details(&mut browser);
-    assert!(below.contains(" J") && below.contains(" W over ") && below.contains("samples"), "{below}");
+    assert!(below.contains("J (modelled)") && below.contains("W over ") && below.contains("samples"), "{below}");
     browser.press("Enter").unwrap();
     let crumbs = |browser: &mut Browser| browser.eval("document.querySelectorAll('#crumbs button').length").unwrap();
     assert_eq!(crumbs(&mut browser), 2);
@@ -208,7 +236,7 @@ fn the_page_works_in_a_browser() {
         browser.press("ArrowRight").unwrap();
     }
     let power = browser.text("document.getElementById('power-details').textContent").unwrap();
-    assert!(power.contains(" J") && power.contains(" W"), "{power}");
+    assert!(power.contains("J") && power.contains("W"), "{power}");
     assert_eq!(browser.complaints, Vec::<String>::new());
 }
 
@@ -267,8 +295,8 @@ fn callers_and_callees_have_what_sql_finds_on_their_paths() {
             "[...document.querySelectorAll('#callee-table tbody tr')].find((row) => row.textContent.includes('{callee}')).textContent"
         );
         let shown = browser.text(&row).unwrap();
-        let joules = browser.text(&format!("String(Number(({uj} / 1e6).toPrecision(4)))")).unwrap();
-        assert!(shown.contains(&joules) && shown.ends_with(&samples.to_string()), "{shown}: no {joules} J, {samples}");
+        let joules = browser.shown(&json!(uj));
+        assert!(shown.contains(&joules) && shown.ends_with(&samples.to_string()), "{shown}: no {joules}, {samples}");
     }
     // A name leads to the method's own callers.
     browser

@@ -68,7 +68,7 @@ fn summary_report_and_page_print_the_same_interval() {
     let mut browser = Browser::start(program).unwrap();
     browser.open(&page).unwrap();
     let rows = "JSON.stringify([...document.querySelectorAll('#method-table tbody tr')].map((row) => \
-                [row.children[0].firstElementChild.nextSibling.textContent, \
+                [row.querySelector('.package').textContent + row.querySelector('.short').textContent, \
                  row.children[2].querySelector('.dim').textContent]))";
     let rows: Vec<(String, String)> = serde_json::from_str(&browser.text(rows).unwrap()).unwrap();
     let of_page: BTreeMap<&str, &str> = rows.iter().map(|(name, shown)| (name.trim(), shown.trim())).collect();
@@ -76,12 +76,25 @@ fn summary_report_and_page_print_the_same_interval() {
     for (method, interval) in of_report.iter().filter(|(_, interval)| interval.contains('–')) {
         // Overloads are told apart otherwise there.
         if let Some(shown) = of_page.get(method.as_str()) {
-            assert_eq!(*shown, format!("{interval} J"), "{method}");
+            assert_eq!(joules(shown), joules(&format!("{interval} J")), "{method}: {shown}, {interval}");
             compared += 1;
         }
     }
     assert!(compared >= 4, "{of_page:?}");
     assert!(browser.text("document.getElementById('method-note').textContent").unwrap().contains(NOTE));
+}
+
+/// The ends of an interval, in whole microjoules.
+fn joules(interval: &str) -> Vec<i64> {
+    let (ends, unit) = interval.rsplit_once(' ').unwrap();
+    let exponent = match unit {
+        "J" => "e6",
+        "mJ" => "e3",
+        _ => panic!("{interval}"),
+    };
+    #[allow(clippy::cast_possible_truncation, reason = "small figures")]
+    let whole = |end: &str| format!("{end}{exponent}").parse::<f64>().unwrap().round() as i64;
+    ends.split('–').map(whole).collect()
 }
 
 /// The SQL takes all threads for one, so its intervals are as wide or wider.

@@ -28,6 +28,7 @@ mod jmh;
 mod one_liners;
 mod packages;
 mod packaging;
+mod pages;
 mod protocol;
 mod python_package;
 mod replay;

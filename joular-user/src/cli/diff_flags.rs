@@ -80,6 +80,10 @@ pub struct DiffFlags {
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 
+    /// Write a page to this file, too: the verdict, the rows, and flame graphs of A, of B and of what changed
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+
     #[command(flatten)]
     pub part: PartFlags,
 }

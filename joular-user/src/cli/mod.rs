@@ -163,16 +163,16 @@ pub enum Command {
     #[command(after_help = "Example: joular-bpf runs joular-out")]
     Runs(RunsFlags),
 
-    /// Draw a flame graph in joules, as SVG
+    /// Draw a flame graph in joules, as SVG or as a page
     ///
-    /// Widths are energy and colours are kinds of code. With --diff, colours show what changed. Needs
-    /// no privileges.
+    /// Widths are energy and colours are kinds of code. With --diff, colours show what changed. A file that ends in
+    /// .html is one page that can be searched, zoomed and turned over. Needs no privileges.
     #[command(after_help = "Example: joular-bpf flamegraph joular-out --output shop.svg --process 'com.acme.*'")]
     Flamegraph(FlamegraphFlags),
 
     /// Write a web page about a data set: one file that needs no network
     ///
-    /// The page has a flame graph, power over time, thread activity, tables, the audit and the quality
+    /// The page has a flame graph, power over time and by method, thread activity, tables, the audit and the quality
     /// of stacks. Needs no privileges.
     #[command(after_help = "Example: joular-bpf html joular-out --output shop.html")]
     Html(HtmlFlags),

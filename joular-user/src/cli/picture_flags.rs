@@ -29,7 +29,7 @@ pub struct FlamegraphFlags {
     #[arg(value_name = "DIR", default_value = DATA_SET)]
     pub data: PathBuf,
 
-    /// File to write, - for standard output
+    /// File to write, - for standard output. One that ends in .html is a page that can be searched; any other is an SVG
     #[arg(short, long, value_name = "FILE", default_value = "flamegraph.svg")]
     pub output: PathBuf,
 
@@ -54,9 +54,10 @@ pub struct FlamegraphFlags {
     #[arg(long)]
     pub upright: bool,
 
-    /// Merge branches with less than this share of the whole
-    #[arg(long, value_name = "SHARE", default_value = "0.05%")]
-    pub min_share: String,
+    /// Merge branches of an SVG with less than this share of the whole [default: 0.05%, about half a pixel]. A page
+    /// merges nothing
+    #[arg(long, value_name = "SHARE")]
+    pub min_share: Option<String>,
 
     #[command(flatten)]
     pub levels: LevelFlags,
@@ -76,13 +77,8 @@ pub struct HtmlFlags {
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     pub output: PathBuf,
 
-    /// Put threads by name between processes and frames in the flame graph
-    #[arg(long)]
-    pub by_thread: bool,
-
-    /// A method once for each kind of its code: interpreted, c1, c2, inlined
-    #[arg(long)]
-    pub by_kind: bool,
+    #[command(flatten)]
+    pub levels: LevelFlags,
 
     #[command(flatten)]
     pub command_line: CommandLineFlags,

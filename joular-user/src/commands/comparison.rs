@@ -27,6 +27,10 @@ pub(super) fn diff(flags: &DiffFlags) -> anyhow::Result<Exit> {
     let choices = config::diff_choices(flags)?;
     let comparison = report::diff::run(&flags.a, &flags.b, &filter, app.as_ref(), &choices)?;
     said(&comparison, &choices, flags.junit.as_ref())?;
+    if let Some(path) = &flags.html {
+        let page = comparison.page(&choices, &filter, app.as_ref())?;
+        artifact::write(path, &page, privileges::invoking_user(), &mut io::stdout().lock())?;
+    }
     Ok(judged(&comparison, &choices, &flags.b))
 }
 

@@ -91,15 +91,18 @@ pub(super) fn jmh(flags: &JmhFlags) -> anyhow::Result<Exit> {
 }
 
 pub(super) fn flamegraph(flags: &FlamegraphFlags) -> anyhow::Result<Exit> {
-    let (svg, headline) = report::flamegraph::svg(&config::drawing(flags)?)?;
+    let drawing = config::drawing(flags)?;
     say_what_goes_on(&flags.data);
-    written(&flags.output, &svg, &headline)
+    let (picture, headline) = report::flamegraph::draw(&drawing)?;
+    written(&flags.output, &picture, &headline)
 }
 
 pub(super) fn html(flags: &HtmlFlags) -> anyhow::Result<Exit> {
-    let _progress = Progress::waiting("reading the data set");
-    let (page, headline) = report::html::page(&config::page(flags)?).map_err(plainly)?;
+    let choice = config::page(flags)?;
     say_what_goes_on(&flags.data);
+    let progress = Progress::waiting("reading the data set");
+    let (page, headline) = report::html::page(&choice).map_err(plainly)?;
+    drop(progress);
     written(&flags.output, &page, &headline.text())
 }
 

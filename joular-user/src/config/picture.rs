@@ -1,7 +1,7 @@
 //! Resolves from flags what is drawn.
 
 use joular_data::report::{
-    flamegraph::{Drawing, Normalise},
+    flamegraph::{Drawing, Normalise, Picture},
     html::PageChoice,
     measure::Measure,
     profile::App,
@@ -20,6 +20,14 @@ pub fn drawing(flags: &FlamegraphFlags) -> Result<Drawing, ConfigError> {
         "none" => Normalise::Nothing,
         _ => Normalise::Share,
     };
+    let picture = Picture::of_file(&flags.output);
+    if picture == Picture::Html && flags.min_share.is_some() {
+        return Err(ConfigError::Conflict {
+            place: "--min-share".to_owned(),
+            other: format!("--output {}", flags.output.display()),
+            advice: "a page merges nothing: it draws what is wide enough, and the rest when you zoom in",
+        });
+    }
     let levels = match (flags.levels.by_process, flags.levels.by_thread) {
         (_, true) => Levels::Threads,
         (true, false) => Levels::Processes,
@@ -33,7 +41,8 @@ pub fn drawing(flags: &FlamegraphFlags) -> Result<Drawing, ConfigError> {
         shape: Shape { levels, kinds: kinds(flags.levels.by_kind) },
         measure: if flags.allocated { Measure::Allocated } else { measure(flags.measure.as_deref())? },
         is_icicle: !flags.upright,
-        min_share: parse_share("--min-share", &flags.min_share)?,
+        min_share: flags.min_share.as_deref().map(|share| parse_share("--min-share", share)).transpose()?,
+        picture,
     })
 }
 
@@ -45,15 +54,17 @@ const fn kinds(is_by_kind: bool) -> Kinds {
 /// If a flag cannot be understood.
 pub fn page(flags: &HtmlFlags) -> Result<PageChoice, ConfigError> {
     let (filter, app) = part(&flags.part)?;
-    let levels = if flags.by_thread { Levels::Threads } else { Levels::Processes };
-    let shape = Shape { levels, kinds: kinds(flags.by_kind) };
+    // The page can merge processes itself, and does so at first, as flame graphs do.
+    let levels = if flags.levels.by_thread { Levels::Threads } else { Levels::Processes };
+    let is_apart = flags.levels.by_process || flags.levels.by_thread;
+    let shape = Shape { levels, kinds: kinds(flags.levels.by_kind) };
     let footprint = footprint(&flags.footprint)?;
     let redaction = redaction(&flags.command_line)?;
     let view = match &app {
         Some(App::Java) => "Java view".to_owned(),
         _ => format!("application view of {}", flags.part.app.join(", ")),
     };
-    Ok(PageChoice { data: flags.data.clone(), filter, app, shape, footprint, redaction, view })
+    Ok(PageChoice { data: flags.data.clone(), filter, app, shape, is_apart, footprint, redaction, view })
 }
 
 /// `0.05%`, or the same as a fraction: `0.0005`.

@@ -70,6 +70,11 @@ pub enum DataSetError {
     NoRoom { path: PathBuf },
     #[error("drawing {path}: the selection has no energy: select more of it, or record with an energy source")]
     NoEnergy { path: PathBuf },
+    #[error(
+        "reading {path}: the selection is empty: {there}. Names are matched whole and with their case, and * stands for any \
+         part of one: joular-bpf report without filters shows what there is"
+    )]
+    NothingSelected { path: PathBuf, there: String },
     #[error("reading {measure} of {path}: the selection has none: select more of it, or record with {flag}")]
     NothingMeasured { path: PathBuf, measure: String, flag: String },
     #[error(

@@ -17,6 +17,7 @@ pub mod profile;
 pub mod ranking;
 pub mod requests;
 pub mod runs;
+mod selected;
 pub mod tree;
 pub mod validate;
 pub mod watts;

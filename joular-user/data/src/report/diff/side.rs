@@ -33,6 +33,8 @@ use crate::{
 /// One of the two sides of a comparison.
 #[derive(Debug)]
 pub struct Side {
+    /// Where it was read, which after it was attributed again is not where its data set is. `None`: a baseline.
+    pub(super) store: Option<Arc<dyn Store>>,
     /// As [`Filter::allows_all_paths`].
     pub is_whole: bool,
     pub data: PathBuf,
@@ -104,6 +106,7 @@ impl Side {
         let has_lags = choices.measure == Measure::Energy && filter.phases.allow_all();
         let lags = if has_lags { data.lags()? } else { BTreeMap::new() };
         let mut side = Self {
+            store: Some(store.clone()),
             data: root.to_owned(),
             sessions: vec![0; data.catalog.runs.len()],
             runs: data.catalog.runs,

@@ -1,12 +1,11 @@
 //! Writes a call tree as lines of folded stacks: `method;method µJ` or `method;class bytes`, and for a comparison
 //! `method;method µJ-before µJ`.
 
-use super::{CallTree, Mix};
 use crate::{
     model::{frame::FrameKind, target_text::TargetText},
     report::{
         measure::{Measure, Unit},
-        tree::{NodeKind, short},
+        tree::{CallTree, Mix, NodeKind, short},
     },
     text::{self, Keep},
 };

@@ -1,29 +1,39 @@
-//! Draws the call tree of a selection as an SVG with energy, bytes or counts as width, for `joular-bpf flamegraph`.
-//!
-//! The inferno library draws it from lines of `method;method µJ`. What inferno does not do is done
-//! before and after. Before, names are made harmless and get their kind of code, and nodes narrower
-//! than asked for are merged, so that widths still sum ([`lines`]). After, the drawing gets joules
-//! and a dark scheme ([`finish`]).
+//! Draws the call tree of a selection with energy, bytes or counts as width, for `joular-bpf flamegraph`: as an SVG
+//! ([`svg`]), or as a page that can be searched and turned over ([`page`]).
 
 mod finish;
 mod lines;
+mod page;
+mod svg;
 #[cfg(test)]
 mod tests;
 
 use std::path::{Path, PathBuf};
 
-use inferno::flamegraph::{
-    self, Direction, Options, TextTruncateDirection,
-    color::{BackgroundColor, Color, PaletteMap, StrokeColor},
-};
-
 use super::{
     headline::{self, Headline},
     measure::{self, Measure},
     profile::{App, Filter, Profile},
-    tree::{Branches, CallTree, Mix, NodeKind, Shape, palette},
+    tree::Shape,
 };
-use crate::dataset::error::{DataSetError, Result};
+use crate::dataset::error::Result;
+
+/// What a picture is made as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Picture {
+    #[default]
+    Svg,
+    /// One page without anything from elsewhere.
+    Html,
+}
+
+impl Picture {
+    /// As the ending of the file's name says.
+    pub fn of_file(path: &Path) -> Self {
+        let is_page = |ending: &std::ffi::OsStr| ["html", "htm"].iter().any(|page| ending.eq_ignore_ascii_case(page));
+        if path.extension().is_some_and(is_page) { Self::Html } else { Self::Svg }
+    }
+}
 
 /// How amounts of two data sets are made comparable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,45 +59,69 @@ pub struct Drawing {
     pub measure: Measure,
     /// Whether the root is at the top.
     pub is_icicle: bool,
-    /// Part of the whole, 0 to 1, below which a node is merged with its siblings.
-    pub min_share: f64,
+    /// Part of the whole, 0 to 1, below which a node is merged with its siblings. `None`: as the picture has room.
+    pub min_share: Option<f64>,
+    pub picture: Picture,
 }
 
-/// Draws it.
+/// What a picture is drawn of.
+struct Drawn<'a> {
+    drawing: &'a Drawing,
+    profile: Profile,
+    base: Option<Base>,
+    /// Says what it is, and of what.
+    title: String,
+    headline: String,
+    subtitle: String,
+}
+
+/// The data set that another one is compared with.
+struct Base {
+    profile: Profile,
+    /// What its amounts are multiplied by.
+    factor: f64,
+}
+
+/// Draws it; also the line that says what it is about.
 ///
 /// # Errors
 /// If a data set cannot be read, or there is nothing to draw.
-pub fn svg(drawing: &Drawing) -> Result<(Vec<u8>, String)> {
-    let read = |path: &Path| Profile::read(path, &drawing.filter, drawing.app.as_ref());
-    let profile = read(&drawing.data)?;
-    let base = match &drawing.base {
-        Some((path, normalise)) => Some((read(path)?, *normalise, path)),
-        None => None,
+pub fn draw(drawing: &Drawing) -> Result<(Vec<u8>, String)> {
+    let drawn = Drawn::read(drawing)?;
+    let bytes = match drawing.picture {
+        Picture::Svg => svg::of(&drawn)?,
+        Picture::Html => page::of(&drawn),
     };
-    let measure = drawing.measure;
-    let headline = headline_of(&profile, measure);
-    must_have_any(&profile, measure, &drawing.data)?;
-    let mut branches = Branches::new(drawing.shape, measure);
-    branches.add(&profile);
-    let mut subtitle = headline.clone();
-    let mut factor = None;
-    if let Some((base, normalise, path)) = &base {
-        branches.add_base(base);
-        must_have_any(base, measure, path)?;
-        factor = Some(factor_of(*normalise, measure, &profile, base));
-        subtitle = format!("{subtitle} · against {}", headline_of(base, measure));
+    Ok((bytes, drawn.headline))
+}
+
+impl<'a> Drawn<'a> {
+    fn read(drawing: &'a Drawing) -> Result<Self> {
+        let measure = drawing.measure;
+        let read = |path: &Path| {
+            let profile = Profile::read(path, &drawing.filter, drawing.app.as_ref())?;
+            if whole(&profile, measure) == 0 { Err(measure::nothing(measure, path)) } else { Ok(profile) }
+        };
+        let profile = read(&drawing.data)?;
+        let headline = headline_of(&profile, measure);
+        let what = measure.title();
+        let mut drawn = Self {
+            drawing,
+            profile,
+            base: None,
+            title: format!("{what} by call branch"),
+            subtitle: headline.clone(),
+            headline,
+        };
+        if let Some((path, normalise)) = &drawing.base {
+            let before = read(path)?;
+            drawn.title = format!("{what}, compared {}", normalise.meaning(measure));
+            drawn.subtitle = format!("{} · against {}", drawn.headline, headline_of(&before, measure));
+            let factor = factor_of(*normalise, measure, &drawn.profile, &before);
+            drawn.base = Some(Base { profile: before, factor });
+        }
+        Ok(drawn)
     }
-    let whole = branches.tree();
-    let tree = whole.pruned(least(drawing.min_share, whole.total().of(measure)));
-    let lines = lines::of(&tree, factor);
-    let what = measure.title();
-    let title = match base {
-        Some((_, normalise, _)) => format!("{what}, compared {}", normalise.meaning(measure)),
-        None => format!("{what} by call branch"),
-    };
-    let drawn = draw(&lines, &tree, drawing, title, subtitle)
-        .map_err(|cause| DataSetError::Draw { path: drawing.data.clone(), cause })?;
-    Ok((finish::finish(&drawn), headline))
 }
 
 impl Normalise {
@@ -115,10 +149,6 @@ fn whole(profile: &Profile, measure: Measure) -> u64 {
     profile.facts(measure).fold(0_u64, |sum, fact| sum.saturating_add(fact.amount))
 }
 
-fn must_have_any(profile: &Profile, measure: Measure, path: &Path) -> Result<()> {
-    if whole(profile, measure) == 0 { Err(measure::nothing(measure, path)) } else { Ok(()) }
-}
-
 /// The factor of what was before.
 #[allow(clippy::cast_precision_loss, reason = "for a picture")]
 fn factor_of(normalise: Normalise, measure: Measure, now: &Profile, before: &Profile) -> f64 {
@@ -130,47 +160,21 @@ fn factor_of(normalise: Normalise, measure: Measure, now: &Profile, before: &Pro
     }
 }
 
-#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a threshold")]
-fn least(share: f64, whole: u64) -> u64 {
-    (share.clamp(0.0, 1.0) * whole as f64).ceil() as u64
-}
+#[cfg(test)]
+mod pictures {
+    use super::*;
 
-const BACKGROUND: Color = Color { r: 0xfb, g: 0xfb, b: 0xfa };
-const EDGE: Color = Color { r: 0xb4, g: 0xbf, b: 0xca };
-
-fn draw(
-    lines: &[String],
-    tree: &CallTree,
-    drawing: &Drawing,
-    title: String,
-    subtitle: String,
-) -> std::io::Result<Vec<u8>> {
-    let mut colors = PaletteMap::default();
-    let names = tree.names();
-    for node in &tree.nodes {
-        let [r, g, b] = palette::color(tree.kind(node));
-        let name = lines::name_of(&names[node.label], tree.label(node).kind, &node.mix, tree.measure);
-        colors.insert(name, Color { r, g, b });
+    #[test]
+    fn a_file_is_what_its_ending_says() {
+        for (file, expected) in [
+            ("shop.svg", Picture::Svg),
+            ("shop.html", Picture::Html),
+            ("shop.HTM", Picture::Html),
+            ("html", Picture::Svg),
+            ("-", Picture::Svg),
+            ("a.html/b", Picture::Svg),
+        ] {
+            assert_eq!(Picture::of_file(Path::new(file)), expected, "{file}");
+        }
     }
-    // How inferno knows the root.
-    let [r, g, b] = palette::color(NodeKind::All);
-    colors.insert("", Color { r, g, b });
-    let mut options = Options::default();
-    options.title = title;
-    options.subtitle = Some(subtitle);
-    options.count_name = lines::unit(tree.measure).into();
-    options.name_type = String::new();
-    options.direction = if drawing.is_icicle { Direction::Inverted } else { Direction::Straight };
-    options.bgcolors = Some(BackgroundColor::Flat(BACKGROUND));
-    options.text_truncate_direction = TextTruncateDirection::Left;
-    options.palette_map = Some(&mut colors);
-    if drawing.base.is_some() {
-        // What did not change is white: its boxes are seen by their edges.
-        options.stroke_color = StrokeColor::Color(EDGE);
-    }
-    // Pruned before, so that widths sum.
-    options.min_width = 0.0;
-    let mut drawn = Vec::new();
-    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut drawn)?;
-    Ok(drawn)
 }

@@ -1,9 +1,13 @@
-use super::{lines::of, *};
+use super::{
+    lines::of,
+    svg::{draw, merged},
+    *,
+};
 use crate::{
     model::{frame::FrameKind, units::MicroJoules},
     report::{
         profile::Amounts,
-        tree::{Label, Node, NodeKind},
+        tree::{CallTree, Label, Mix, Node, NodeKind},
     },
 };
 
@@ -36,13 +40,22 @@ fn drawing() -> Drawing {
         shape: Shape::default(),
         measure: Measure::Energy,
         is_icicle: false,
-        min_share: 0.0,
+        min_share: None,
+        picture: Picture::Svg,
     }
 }
 
 fn drawn(tree: &CallTree, factor: Option<f64>) -> String {
     let svg = draw(&of(tree, factor), tree, &drawing(), "title".into(), "subtitle".into()).unwrap();
     String::from_utf8(finish::finish(&svg)).unwrap()
+}
+
+#[test]
+fn a_drawing_says_how_much_is_too_narrow_for_it() {
+    let tree = chain(&["a", "b", "c"]);
+    assert_eq!(merged(&tree, &tree.pruned(1)), "");
+    assert_eq!(merged(&tree, &tree.pruned(2)), "; 1 narrower box in [others]");
+    assert_eq!(merged(&tree, &tree.pruned(3)), "; 2 narrower boxes in [others]");
 }
 
 #[test]

@@ -1,44 +1,77 @@
-//! Puts the page's parts together.
+//! Puts a page's parts together.
 //!
 //! Nothing may be loaded from anywhere, and only the page's own script may run: its policy tells
 //! the browser so. A nonce made from the whole page allows script and style. If a name could bring
 //! markup into the page, that markup would not run, because whoever chose the name cannot know the
 //! rest of the page. Figures are JSON in an element that does not run.
 
+use serde::Serialize;
 use twox_hash::XxHash64;
 
-use super::figures::Figures;
-
-const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
 
-/// Each script sees those before it.
-const SCRIPTS: [&str; 14] = [
-    include_str!("page/format.js"),
-    include_str!("page/elements.js"),
-    include_str!("page/tree.js"),
-    include_str!("page/flame.js"),
-    include_str!("page/chart.js"),
-    include_str!("page/timeline.js"),
-    include_str!("page/power.js"),
-    include_str!("page/threads.js"),
-    include_str!("page/tables.js"),
-    include_str!("page/callers.js"),
-    include_str!("page/collections.js"),
-    include_str!("page/moved.js"),
-    include_str!("page/facts.js"),
-    include_str!("page/page.js"),
-];
+/// A kind of page: its markup, and the scripts that bring it to life.
+pub(in crate::report) struct Template {
+    markup: &'static str,
+    /// Each script sees those before it.
+    scripts: &'static [&'static str],
+}
 
-pub(super) fn page(figures: &Figures) -> Vec<u8> {
+const FORMAT: &str = include_str!("page/format.js");
+const ELEMENTS: &str = include_str!("page/elements.js");
+const NAMES: &str = include_str!("page/names.js");
+const TREE: &str = include_str!("page/tree.js");
+const FLAME: &str = include_str!("page/flame.js");
+const CONTROLS: &str = include_str!("page/controls.js");
+const PAIR: &str = include_str!("page/pair.js");
+const TABLES: &str = include_str!("page/tables.js");
+
+/// The page of a data set.
+pub(super) const REPORT: Template = Template {
+    markup: include_str!("page/page.html"),
+    scripts: &[
+        FORMAT,
+        ELEMENTS,
+        NAMES,
+        TREE,
+        FLAME,
+        CONTROLS,
+        include_str!("page/chart.js"),
+        include_str!("page/timeline.js"),
+        include_str!("page/power.js"),
+        TABLES,
+        include_str!("page/heat.js"),
+        include_str!("page/threads.js"),
+        include_str!("page/methods.js"),
+        include_str!("page/callers.js"),
+        include_str!("page/collections.js"),
+        include_str!("page/moved.js"),
+        include_str!("page/facts.js"),
+        include_str!("page/page.js"),
+    ],
+};
+
+/// A flame graph alone.
+pub(in crate::report) const GRAPH: Template = Template {
+    markup: include_str!("page/graph.html"),
+    scripts: &[FORMAT, ELEMENTS, NAMES, TREE, FLAME, CONTROLS, PAIR, include_str!("page/graph.js")],
+};
+
+/// Two data sets side by side.
+pub(in crate::report) const COMPARISON: Template = Template {
+    markup: include_str!("page/comparison.html"),
+    scripts: &[FORMAT, ELEMENTS, NAMES, TREE, FLAME, CONTROLS, PAIR, TABLES, include_str!("page/comparison.js")],
+};
+
+pub(in crate::report) fn page(template: &Template, figures: &impl Serialize) -> Vec<u8> {
     // Serialising to a string fails for maps with odd keys only, of which there are none.
     let json = escape(&serde_json::to_string(figures).unwrap_or_else(|_| "null".to_owned()));
-    let script = format!("(() => {{\n\"use strict\";\n{}}})();\n", SCRIPTS.concat());
+    let script = format!("(() => {{\n\"use strict\";\n{}}})();\n", template.scripts.concat());
     let hash = |seed| XxHash64::oneshot(seed, json.as_bytes());
     let nonce = format!("{:016x}{:016x}", hash(0), hash(1));
-    let mut page = String::with_capacity(TEMPLATE.len() + STYLE.len() + script.len() + json.len());
+    let mut page = String::with_capacity(template.markup.len() + STYLE.len() + script.len() + json.len());
     // Places are looked for in the template only, never in what was put in.
-    let mut rest = TEMPLATE;
+    let mut rest = template.markup;
     while let Some((before, after)) = rest.split_once("{{") {
         let Some((place, behind)) = after.split_once("}}") else { break };
         page.push_str(before);
@@ -65,17 +98,23 @@ fn escape(json: &str) -> String {
 mod tests {
     use super::*;
 
+    const TEMPLATES: [Template; 3] = [REPORT, GRAPH, COMPARISON];
+
     #[test]
     fn no_name_ends_the_element_that_figures_are_in() {
         let hostile = "</script><script>alert(1)</script><!--\u{2028}\u{2029}";
         let json = escape(&serde_json::to_string(hostile).unwrap());
         assert!(!json.contains(['<', '\u{2028}', '\u{2029}']), "{json}");
         assert_eq!(serde_json::from_str::<String>(&json).unwrap(), hostile);
+        for template in TEMPLATES {
+            let plain = page(&template, &"").iter().filter(|byte| **byte == b'<').count();
+            assert_eq!(page(&template, &hostile).iter().filter(|byte| **byte == b'<').count(), plain);
+        }
     }
 
     #[test]
     fn scripts_put_no_text_into_the_page_as_markup() {
-        for script in SCRIPTS {
+        for script in TEMPLATES.iter().flat_map(|template| template.scripts) {
             for way in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"] {
                 assert!(!script.contains(way), "a script has {way}");
             }
@@ -84,7 +123,8 @@ mod tests {
 
     #[test]
     fn nothing_is_loaded_from_anywhere() {
-        for part in SCRIPTS.into_iter().chain([STYLE, TEMPLATE]) {
+        let markups = TEMPLATES.iter().map(|template| template.markup);
+        for part in TEMPLATES.iter().flat_map(|template| template.scripts).copied().chain(markups).chain([STYLE]) {
             for way in ["http:", "https:", "//cdn", "@import", "fetch(", "XMLHttpRequest", "WebSocket", " src="] {
                 assert!(!part.replace("http://www.w3.org/", "").contains(way), "a part of the page has {way}");
             }

@@ -8,6 +8,7 @@ use super::{
     activity::Diagram,
     allocations::Allocations,
     collections::Collections,
+    columns::{PageMeasure, Tree, kind_of, kinds},
     emissions::Emissions,
     facts::{self, Audit, Jvm, Quality},
     methods::{self, Method},
@@ -18,13 +19,13 @@ use super::{
     timeline::{Said, Timeline},
 };
 use crate::{
-    model::{counter::Counter, domain::Label as EnergyLabel, target_text::TargetText},
+    model::{counter::Counter, domain::Label as EnergyLabel},
     report::{
         footprint::Footprints,
         headline::Headline,
-        measure::{Measure, Unit},
-        profile::{Amounts, Collected, Profile},
-        tree::{Branches, CallTree, Kinds, Mix, NodeKind, palette},
+        measure::Measure,
+        profile::{Collected, Profile},
+        tree::{Branches, Kinds},
     },
     text,
     totals::audit::model_note,
@@ -46,6 +47,8 @@ pub(super) struct Figures {
     kinds: Vec<(&'static str, String)>,
     /// Whether the kinds of code of a method are nodes of their own.
     is_by_kind: bool,
+    /// Whether processes and threads stand before the frames at first.
+    is_apart: bool,
     strings: Vec<String>,
     tree: Tree,
     time: Time,
@@ -68,42 +71,6 @@ pub(super) struct Figures {
     jvms: Vec<Jvm>,
     qualities: Vec<Quality>,
     runs: Vec<Vec<(&'static str, usize)>>,
-}
-
-/// Nodes depth first, column by column; figures are a node's own.
-#[derive(Debug, Default, Serialize)]
-struct Tree {
-    /// How many nodes, the smallest ones, became part of others.
-    merged: usize,
-    depth: Vec<u32>,
-    name: Vec<usize>,
-    /// The one that has most.
-    kind: Vec<usize>,
-    /// For a method that ran in several ways: kinds, each with its part of the node's total.
-    mix: Vec<Vec<(usize, u64)>>,
-    /// Signature or library; -1 for neither.
-    detail: Vec<i64>,
-    self_uj: Vec<u64>,
-    self_cpu_us: Vec<u64>,
-    self_samples: Vec<u64>,
-    /// Part of the energy that is inferred from samples of other windows.
-    self_inferred_uj: Vec<u64>,
-    /// By measure, then node.
-    self_beside: Vec<Vec<u64>>,
-}
-
-/// A measure that the flame graph can be drawn of.
-#[derive(Debug, Serialize)]
-struct PageMeasure {
-    name: &'static str,
-    title: String,
-    is_bytes: bool,
-}
-
-impl PageMeasure {
-    fn of(measure: Measure) -> Self {
-        Self { name: measure.name(), title: measure.title().to_lowercase(), is_bytes: measure.unit() == Unit::Bytes }
-    }
 }
 
 #[derive(Debug, Serialize)]
@@ -135,7 +102,7 @@ pub(super) fn of(
     let mut branches = Branches::new(choice.shape, Measure::Energy);
     branches.add(profile);
     profile.measures_apart().for_each(|measure| branches.add_beside(profile, measure));
-    let tree = Tree::of(&branches.tree(), &mut strings);
+    let tree = Tree::of(&branches.tree(), NODES, &mut strings);
     let OverTime { clock, power, activity, allocated, moved, .. } = over_time;
     let time = Time {
         start_us: clock.start_us,
@@ -156,8 +123,9 @@ pub(super) fn of(
         interval_note: model_note(overview.label).unwrap_or_default(),
         sources: overview.sources.iter().map(|source| strings.place(source)).collect(),
         app: strings.maybe(choice.app.is_some().then_some(text::escape(&choice.view)).as_deref()),
-        kinds: NodeKind::ALL.map(|kind| (kind.name(), palette::hex(kind))).into(),
+        kinds: kinds(),
         is_by_kind: choice.shape.kinds == Kinds::Apart,
+        is_apart: choice.is_apart,
         tree,
         time,
         threads,
@@ -174,40 +142,5 @@ pub(super) fn of(
         qualities: facts::qualities(overview, &mut strings),
         runs: profile.catalog.runs.iter().map(|run| facts::run(run, &choice.redaction, &mut strings)).collect(),
         strings: strings.into_texts(),
-    }
-}
-
-/// Kinds with their parts, if there are several: parts of the energy, or without any of the CPU
-/// time.
-fn parts(mix: &Mix, has_energy: bool) -> Vec<(usize, u64)> {
-    let part = |amounts: &Amounts| if has_energy { amounts.energy.0 } else { amounts.cpu_ns / 1000 };
-    let kinds = mix.by_size();
-    let parts: Vec<_> = kinds.iter().map(|(kind, amounts)| (kind_of(NodeKind::Frame(*kind)), part(amounts))).collect();
-    if parts.len() > 1 { parts } else { Vec::new() }
-}
-
-fn kind_of(kind: NodeKind) -> usize {
-    NodeKind::ALL.iter().position(|one| *one == kind).unwrap_or(0)
-}
-
-impl Tree {
-    fn of(whole: &CallTree, strings: &mut Strings) -> Self {
-        let (pruned, has_energy) = (whole.largest(NODES), whole.total().energy.0 > 0);
-        let mut tree = Self { merged: whole.nodes.len().saturating_sub(NODES), ..Self::default() };
-        for node in &pruned.nodes {
-            let label = pruned.label(node);
-            let depth = node.parent.and_then(|parent| tree.depth.get(parent)).map_or(0, |depth| depth + 1);
-            tree.depth.push(depth);
-            tree.name.push(strings.place(label.name.raw()));
-            tree.kind.push(kind_of(pruned.kind(node)));
-            tree.mix.push(parts(&node.mix, has_energy));
-            tree.detail.push(strings.maybe(label.detail().as_ref().map(TargetText::raw)));
-            tree.self_uj.push(node.own.energy.0);
-            tree.self_cpu_us.push(node.own.cpu_ns / 1000);
-            tree.self_samples.push(node.own.samples);
-            tree.self_inferred_uj.push(node.own.inferred.0);
-        }
-        tree.self_beside = pruned.beside.into_iter().map(|beside| beside.own).collect();
-        tree
     }
 }

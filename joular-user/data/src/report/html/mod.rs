@@ -1,4 +1,5 @@
-//! Makes a data set into one page that a browser shows by itself, for `joular-bpf html`.
+//! Makes a data set into one page that a browser shows by itself, for `joular-bpf html`. Other pages are made of the
+//! same parts: [`document`], [`columns`] and [`strings`].
 //!
 //! The page is a template ([`document`]) with the figures as JSON in it, which its scripts draw.
 //! Figures stay small enough to look at, whatever was recorded: the call tree is pruned
@@ -10,7 +11,8 @@ mod activity;
 mod allocations;
 mod clock;
 mod collections;
-mod document;
+pub(super) mod columns;
+pub(super) mod document;
 mod emissions;
 mod facts;
 mod figures;
@@ -18,7 +20,7 @@ mod methods;
 mod moved;
 mod over_time;
 mod power;
-mod strings;
+pub(super) mod strings;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -33,6 +35,7 @@ use super::{
     footprint::{Account, Choices, FootprintError},
     headline::Headline,
     profile::{App, Collected, DataSet, Filter, Profile},
+    selected,
     tree::Shape,
 };
 use crate::redact::Redaction;
@@ -44,6 +47,8 @@ pub struct PageChoice {
     pub filter: Filter,
     pub app: Option<App>,
     pub shape: Shape,
+    /// Whether processes and threads stand before the frames at first. They are in the page in any case.
+    pub is_apart: bool,
     /// Emissions and cost, if they are wanted.
     pub footprint: Option<Choices>,
     /// What is shown of command lines.
@@ -71,9 +76,10 @@ pub fn page(choice: &PageChoice) -> Result<(Vec<u8>, Headline), FootprintError> 
     let (allocated, moved) = (AllocatedOverTime::default(), MovedOverTime::default());
     let mut over_time = OverTime { clock, account, power, activity, allocated, moved };
     let profile = Profile::of(data, summed, overview, filter, choice.app.as_ref(), &mut over_time)?;
+    selected::expect_any(&choice.data, &profile, filter)?;
     let headline = Headline::of(&profile);
     let footprints = over_time.account.take().map(|account| account.of(&profile)).transpose()?;
     let beside = Beside { said, collected };
     let figures = figures::of(&profile, choice, footprints.as_ref(), &over_time, &beside);
-    Ok((document::page(&figures), headline))
+    Ok((document::page(&document::REPORT, &figures), headline))
 }

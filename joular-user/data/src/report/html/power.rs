@@ -13,8 +13,8 @@ use crate::{
     },
 };
 
-/// Methods with a series of their own.
-const SERIES: usize = 11;
+/// Methods with a series of their own: as many as the heat map has rows.
+pub(super) const SERIES: usize = 20;
 
 pub(super) struct Power<'a> {
     clock: Clock,

@@ -9,14 +9,14 @@ use crate::text::{self, Keep};
 const COLUMNS: usize = 400;
 
 #[derive(Debug, Default)]
-pub(super) struct Strings {
+pub(in crate::report) struct Strings {
     texts: Vec<String>,
     places: HashMap<String, usize>,
 }
 
 impl Strings {
     /// A text's place.
-    pub(super) fn place(&mut self, text: &str) -> usize {
+    pub(in crate::report) fn place(&mut self, text: &str) -> usize {
         let text = text::cut(&text::escape(text), COLUMNS, Keep::Name);
         if let Some(place) = self.places.get(&text) {
             return *place;
@@ -27,11 +27,11 @@ impl Strings {
     }
 
     /// The same; -1 for nothing.
-    pub(super) fn maybe(&mut self, text: Option<&str>) -> i64 {
+    pub(in crate::report) fn maybe(&mut self, text: Option<&str>) -> i64 {
         text.and_then(|text| i64::try_from(self.place(text)).ok()).unwrap_or(-1)
     }
 
-    pub(super) fn into_texts(self) -> Vec<String> {
+    pub(in crate::report) fn into_texts(self) -> Vec<String> {
         self.texts
     }
 }

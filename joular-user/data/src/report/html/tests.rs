@@ -1,4 +1,4 @@
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::json;
 
@@ -20,6 +20,7 @@ fn choice(root: &std::path::Path) -> PageChoice {
         filter: Filter::default(),
         app: None,
         shape: Shape { levels: Levels::Processes, ..Shape::default() },
+        is_apart: false,
         footprint: None,
         redaction: crate::redact::Redaction::default(),
         view: String::new(),
@@ -75,6 +76,35 @@ fn every_view_of_a_selection_sums_to_its_energy() {
         }
     }
     assert_eq!(energies.len(), 4, "each filter chose another part");
+}
+
+/// The heat map has a row for each series of a method.
+#[test]
+fn the_power_of_a_method_over_time_sums_to_its_own_energy() {
+    let root = tempfile::tempdir().unwrap();
+    crate::dataset::fixture::write(root.path(), crate::model::policy::Policy::default());
+    let (figures, _) = figures(&choice(root.path()));
+    let series = figures["time"]["series"].as_array().unwrap();
+    assert!(series.len() > 5, "{}", series.len());
+    // Methods of one name differ in their signatures.
+    let mut of_series: BTreeMap<u64, u64> = BTreeMap::new();
+    for one in series.iter().take(power::SERIES) {
+        *of_series.entry(one["name"].as_u64().unwrap()).or_default() += sum(&one["energy_uj"]);
+    }
+    for (name, energy) in of_series {
+        let methods = figures["methods"].as_array().unwrap().iter().filter(|method| method["name"] == name);
+        assert_eq!(methods.map(|method| method["self_uj"].as_u64().unwrap()).sum::<u64>(), energy, "{name}");
+    }
+}
+
+#[test]
+fn a_page_of_nothing_is_refused_and_says_what_there_is() {
+    let root = tempfile::tempdir().unwrap();
+    crate::dataset::fixture::write(root.path(), crate::model::policy::Policy::default());
+    let processes = Names::parse(&["Java".to_owned()]).unwrap();
+    let refused = page(&PageChoice { filter: Filter { processes, ..Filter::default() }, ..choice(root.path()) });
+    let message = refused.unwrap_err().to_string();
+    assert!(message.contains("the selection is empty: there are processes "), "{message}");
 }
 
 #[test]

@@ -42,7 +42,7 @@ mod sums;
 mod thread_columns;
 pub mod windows;
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 #[cfg(test)]
 pub(crate) use self::load::made_up;
@@ -68,7 +68,7 @@ pub use self::{
     windows::WindowSpan,
 };
 use crate::{
-    dataset::error::Result,
+    dataset::{error::Result, store::Store},
     model::{measure::Measure, units::MicroJoules},
     sampling::Sampled,
 };
@@ -117,6 +117,14 @@ impl Profile {
         Self::read_watched(root, filter, app, |_, _| {})
     }
 
+    /// The same of a data set as it lies in a store.
+    ///
+    /// # Errors
+    /// As [`Profile::read`].
+    pub fn of_store(store: &Arc<dyn Store>, filter: &Filter, app: Option<&App>) -> Result<Self> {
+        Self::of_data(DataSet::of_store(store, filter)?, filter, app, |_, _| {})
+    }
+
     /// [`Profile::read`], which also shows each row to the caller as it was recorded. Rows' paths have
     /// the same indices in the profile.
     ///
@@ -128,7 +136,15 @@ impl Profile {
         app: Option<&App>,
         as_recorded: impl FnMut(&Catalog, &EnergyRow),
     ) -> Result<Self> {
-        let mut data = DataSet::open(root, filter)?;
+        Self::of_data(DataSet::open(root, filter)?, filter, app, as_recorded)
+    }
+
+    fn of_data(
+        mut data: DataSet,
+        filter: &Filter,
+        app: Option<&App>,
+        as_recorded: impl FnMut(&Catalog, &EnergyRow),
+    ) -> Result<Self> {
         let overview = data.overview(filter)?;
         let summed = data.sums(filter, as_recorded)?;
         Self::of(data, summed, overview, filter, app, &mut ())

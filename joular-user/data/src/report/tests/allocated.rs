@@ -184,18 +184,19 @@ fn a_flame_graph_of_allocations_has_classes_bytes_and_a_title_that_says_so() {
         shape: Shape::default(),
         measure: Measure::Allocated,
         is_icicle: false,
-        min_share: 0.0,
+        min_share: None,
+        picture: flamegraph::Picture::Svg,
     };
-    let (svg, headline) = flamegraph::svg(&drawing).unwrap();
+    let (svg, headline) = flamegraph::draw(&drawing).unwrap();
     let svg = String::from_utf8(svg).unwrap();
     assert!(svg.contains("Allocated bytes by call branch") && svg.contains(" [class] ("), "{svg}");
     assert!(!svg.contains("µJ") && !svg.contains(" J, "), "{svg}");
     assert!(headline.contains(" MB allocated in 30.0 s"), "{headline}");
     let compared = Drawing { base: Some((root.path().to_owned(), flamegraph::Normalise::Time)), ..drawing.clone() };
-    let svg = String::from_utf8(flamegraph::svg(&compared).unwrap().0).unwrap();
+    let svg = String::from_utf8(flamegraph::draw(&compared).unwrap().0).unwrap();
     assert!(svg.contains("compared by rate") && !svg.contains("%; +0.0"), "{svg}");
     let nothing = Drawing { filter: named(&["no.such.method"]), ..drawing };
-    assert!(matches!(flamegraph::svg(&nothing), Err(DataSetError::NothingMeasured { .. })));
+    assert!(matches!(flamegraph::draw(&nothing), Err(DataSetError::NothingMeasured { .. })));
 }
 
 #[test]

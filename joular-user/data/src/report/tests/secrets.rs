@@ -137,6 +137,7 @@ fn a_rollup_and_a_page_of_an_old_data_set_have_none_unless_they_are_asked_to() {
         rollup::run(root.path(), to.path(), 10 * SECOND, None, &redaction).unwrap();
         assert_eq!(found_in(to.path()).len(), expected, "{shown:?}");
         let choice = html::PageChoice {
+            is_apart: false,
             data: root.path().into(),
             filter: Filter::default(),
             app: None,

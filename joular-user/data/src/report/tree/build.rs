@@ -208,7 +208,7 @@ impl Branches {
                 open.push(nodes.len());
                 nodes.push(node(parent, *label as usize));
             }
-            // A method that only allocated has a kind, too.
+            // A method that only allocated, or that ran only before, has a kind, too.
             let of_kind = branch.beside.map_or(branch.own, |(_, beside)| Amounts { beside, ..Amounts::default() });
             for (node, kind) in open.iter().skip(1).zip(&kinds[branch.start..branch.end]) {
                 if let (Some(node), Some(kind)) = (nodes.get_mut(*node), kind) {

@@ -198,7 +198,7 @@ impl CallTree {
         self.nodes.first().map(|root| root.total).unwrap_or_default()
     }
 
-    /// The tree of the `most` nodes that have most, of the energy or of any other measure. The others of one parent become
+    /// The tree of the `most` nodes that have most, of the energy, of any other measure, or before. The others of one parent become
     /// one node, [`OTHERS`], which comes on top.
     #[must_use]
     pub fn largest(&self, most: usize) -> Self {
@@ -206,13 +206,14 @@ impl CallTree {
         // A parent has no less than its children and stands before them, so it stays if one of
         // them does, among equals too.
         let whole = self.total();
+        let whole_base = self.nodes.first().map_or(0, |root| root.base_total);
         let part = |of: u64, whole: u64| (u128::from(of) << 64) / u128::from(whole.max(1));
         let beside: Vec<Vec<u64>> = self.beside.iter().map(|beside| beside.totals(&self.nodes)).collect();
         let rank = |place: &usize| {
             let total = &self.nodes[*place].total;
             let parts = beside.iter().map(|totals| part(totals[*place], totals[0]));
             let most = parts.fold(part(total.energy.0, whole.energy.0), u128::max);
-            let most = most.max(part(total.beside, whole.beside));
+            let most = most.max(part(total.beside, whole.beside)).max(part(self.nodes[*place].base_total, whole_base));
             (Reverse((most, total.energy, total.cpu_ns, total.samples)), *place)
         };
         if most < order.len() {

@@ -29,6 +29,7 @@ impl Side {
         let phases = phases.collect();
         let shifted = session.windows.iter().map(|window| WindowSpan { run: window.run + runs, ..*window });
         Self {
+            store: None,
             is_whole: self.is_whole && session.is_whole,
             windows: self.windows.into_iter().chain(shifted).collect(),
             runs: self.runs.into_iter().chain(session.runs).collect(),

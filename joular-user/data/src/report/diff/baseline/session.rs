@@ -240,6 +240,7 @@ impl Session {
         }
         let phases: Result<_, String> = self.phases.iter().map(|row| Ok((row.name.clone(), spent(row)?))).collect();
         Ok(Side {
+            store: None,
             is_whole: self.is_whole,
             data: path.to_owned(),
             runs: runs.ok_or("a run has a context that is not there")?,

@@ -2,6 +2,7 @@
 
 mod json;
 mod junit;
+mod page;
 mod summary;
 mod tables;
 mod text;
@@ -10,7 +11,9 @@ use std::{io, io::Write};
 
 use super::{Choices, Compared, Comparison, Format, Measure, Side, Unit, sessions::Sessions};
 use crate::{
+    dataset::error::DataSetError,
     model::target_text::TargetText,
+    report::profile::{App, Filter},
     text::{
         count, figures, share,
         signature::{Method, told_apart},
@@ -39,6 +42,14 @@ impl Comparison {
     /// The comparison as JUnit XML, for the list of tests that a CI system shows.
     pub fn junit(&self, choices: &Choices) -> String {
         junit::text(self, choices)
+    }
+
+    /// The comparison as a page, with flame graphs of both sides: of the parts that were compared.
+    ///
+    /// # Errors
+    /// If a data set cannot be read again.
+    pub fn page(&self, choices: &Choices, filter: &Filter, app: Option<&App>) -> Result<Vec<u8>, DataSetError> {
+        page::page(self, choices, filter, app)
     }
 
     fn shown_phases(&self, choices: &Choices) -> &[Compared] {

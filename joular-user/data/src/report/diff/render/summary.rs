@@ -53,26 +53,35 @@ fn verdict(comparison: &Comparison, choices: &Choices) -> String {
         percent(change.ratio()),
         change.verdict.name()
     );
-    let Some(above) = choices.fail_above else { return format!("**{}:** {total}", choices.measure.title()) };
-    let allowed = format!("{:.4} % above A", above * 100.0).replace(".0000", "");
-    let reason = match comparison.gate(choices) {
-        Gate::Passed => format!("**Passed:** nothing is certainly more than {allowed}"),
-        Gate::Exceeded => format!(
-            "**Failed:** {} certainly more than {allowed}{}",
-            exceeding(comparison, choices),
-            comparison.sessions.reservation()
-        ),
-        Gate::NotEnoughRuns => "**Undecided:** there are not enough runs".to_owned(),
-        Gate::NotComparable => "**Undecided:** A and B were made differently".to_owned(),
-        Gate::NoPhases => "**Undecided:** no program named a phase".to_owned(),
-    };
-    format!("{reason}. Total: {total}")
+    match gate(comparison, choices, code) {
+        Some((word, reason)) => format!("**{word}:** {reason}. Total: {total}"),
+        None => format!("**{}:** {total}", choices.measure.title()),
+    }
+}
+
+/// What the gate says in a word, and why, if there is one. `named` writes the names of rows.
+pub(super) fn gate(
+    comparison: &Comparison,
+    choices: &Choices,
+    named: fn(&TargetText) -> String,
+) -> Option<(&'static str, String)> {
+    let allowed = format!("{:.4} % above A", choices.fail_above? * 100.0).replace(".0000", "");
+    Some(match comparison.gate(choices) {
+        Gate::Passed => ("Passed", format!("nothing is certainly more than {allowed}")),
+        Gate::Exceeded => {
+            let what = exceeding(comparison, choices, named);
+            ("Failed", format!("{what} certainly more than {allowed}{}", comparison.sessions.reservation()))
+        }
+        Gate::NotEnoughRuns => ("Undecided", "there are not enough runs".to_owned()),
+        Gate::NotComparable => ("Undecided", "A and B were made differently".to_owned()),
+        Gate::NoPhases => ("Undecided", "no program named a phase".to_owned()),
+    })
 }
 
 /// `the total is`, or the names of some rows.
-fn exceeding(comparison: &Comparison, choices: &Choices) -> String {
+fn exceeding(comparison: &Comparison, choices: &Choices, named: fn(&TargetText) -> String) -> String {
     let rows: Vec<&Compared> = comparison.judged(choices.fail_on).iter().filter(|row| row.exceeds).collect();
-    let names: Vec<String> = rows.iter().take(NAMED).map(|row| code(&row.key.name)).collect();
+    let names: Vec<String> = rows.iter().take(NAMED).map(|row| named(&row.key.name)).collect();
     let more = if rows.len() > NAMED { format!(" and {} more", rows.len() - NAMED) } else { String::new() };
     format!("{}{more} {}", names.join(", "), if rows.len() == 1 { "is" } else { "are" })
 }

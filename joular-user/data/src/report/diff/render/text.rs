@@ -71,7 +71,7 @@ fn phases(comparison: &Comparison, choices: &Choices) -> String {
     said
 }
 
-fn described(side: &Side, measure: Measure) -> String {
+pub(super) fn described(side: &Side, measure: Measure) -> String {
     let overview = &side.overview;
     let sources: Vec<String> = overview.sources.iter().map(|source| escape(source)).collect();
     let ambiguous = if overview.ambiguous > 0 { ", AMBIGUOUS" } else { "" };

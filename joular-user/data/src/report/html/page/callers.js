@@ -48,7 +48,7 @@ function pairOf(keys, caller, node) {
 }
 
 function relatedOf(tree) {
-  return ["energy", "samples", ...tree.measures.map((measure) => measure.name)];
+  return Object.keys(tree.own).filter((metric) => !["cpu", "inferred"].includes(metric));
 }
 
 class Callers {
@@ -94,7 +94,7 @@ class Callers {
     };
     const columns = [
       { title, isText: true, class: "name", value: name, show: go },
-      { title: "Energy", value: (row) => row.energy, show: (row) => joules(row.energy) },
+      { title: "Energy", value: (row) => row.energy, show: (row) => shownJoules(row.energy) },
       { title: "Share", value: (row) => row.energy, show: (row) => share(row.energy, all.energy) },
       { title: "Samples", value: (row) => row.samples, show: (row) => count(row.samples) },
       ...this.figures.measures.map((measure) => (

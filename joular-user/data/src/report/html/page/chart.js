@@ -19,7 +19,7 @@ function timeChart(place, time, [height, left], top, label) {
     svg.append(drawing("line", { class: "grid", x1: left, x2: width - 6, y1: y(top * part), y2: y(top * part) }));
     svg.append(drawing("text", { x: left - 6, y: y(top * part) + 4, "text-anchor": "end" }, label(top * part)));
   }
-  const marks = Math.min(6, time.buckets);
+  const marks = Math.max(1, Math.min(6, time.buckets, Math.floor(inner / 80)));
   for (let mark = 0; mark <= marks; mark++) {
     const moment = time.start_us + ((time.end_us - time.start_us) * mark) / marks;
     const anchor = mark === 0 ? "start" : mark === marks ? "end" : "middle";

@@ -47,3 +47,15 @@ function sized(canvas, width, height) {
 function describe(place, name, figures) {
   place.replaceChildren(element("b", {}, name), ...figures.filter(Boolean).map((figure) => element("span", {}, figure)));
 }
+
+/** Lines beside the pointer, within the window; none hides them. */
+function placeTip(event, lines) {
+  const tip = byId("tip");
+  tip.hidden = lines.length === 0;
+  tip.textContent = lines.join("\n");
+  const [x, y] = [event.clientX + 14, event.clientY + 18];
+  const left = x + tip.offsetWidth > window.innerWidth ? window.innerWidth - tip.offsetWidth - 8 : x;
+  const top = y + tip.offsetHeight > window.innerHeight ? event.clientY - tip.offsetHeight - 12 : y;
+  tip.style.left = `${Math.max(left, 4)}px`;
+  tip.style.top = `${Math.max(top, 4)}px`;
+}

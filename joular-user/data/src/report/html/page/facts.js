@@ -17,11 +17,11 @@ function tiles(figures) {
   const profiler = audit.unattributed.find(([name]) => name === "profiler")[1];
   const doubt = figures.ambiguous > 0 ? `, ${count(figures.ambiguous)} readings ambiguous` : "";
   const shown = [
-    ["Energy shown", `${exactJoules(figures.energy_uj)} J`, `${figures.label}${doubt}`],
+    ["Energy shown", shownJoules(figures.energy_uj), `${figures.label}${doubt}`],
     ["Mean power", watts(figures.energy_uj, figures.duration_ns), `over ${seconds(figures.duration_ns)}`],
-    ["All domains", joules(audit.measured_uj), `${share(figures.energy_uj, audit.measured_uj)} of it shown`],
-    ["JVMs' own work", share(tax, whole), joules(tax)],
-    ["joular-bpf itself", joules(profiler), share(profiler, audit.measured_uj)],
+    ["All domains", shownJoules(audit.measured_uj), `${share(figures.energy_uj, audit.measured_uj)} of it shown`],
+    ["JVMs' own work", share(tax, whole), shownJoules(tax)],
+    ["joular-bpf itself", shownJoules(profiler), share(profiler, audit.measured_uj)],
     ["Samples", count(figures.methods.reduce((sum, method) => sum + method.self_samples, 0)), ""],
   ];
   const { emissions } = figures;
@@ -47,8 +47,8 @@ function jvmTable(figures) {
     show: (jvm) => (jvm.parts_uj[index] === 0 ? "–" : share(jvm.parts_uj[index], jvm.whole_uj)),
   }));
   const columns = [
-    { title: "JVM", isText: true, class: "name", value: (jvm) => text(jvm.process), show: (jvm) => [text(jvm.process), element("small", {}, `${text(jvm.version)} · ${text(jvm.collector)}`)] },
-    { title: "Energy", value: (jvm) => jvm.whole_uj, show: (jvm) => joules(jvm.whole_uj) },
+    { title: "JVM", isText: true, class: "name", value: (jvm) => text(jvm.process), show: (jvm) => nameCell(text(jvm.process), "", `${text(jvm.version)} · ${text(jvm.collector)}`) },
+    { title: "Energy", value: (jvm) => jvm.whole_uj, show: (jvm) => shownJoules(jvm.whole_uj) },
     { title: "Own work", value: (jvm) => jvm.tax_uj, show: (jvm) => `${joules(jvm.tax_uj)} (${share(jvm.tax_uj, jvm.whole_uj)})` },
     ...parts,
   ];
@@ -60,7 +60,7 @@ function auditBody(figures) {
   const { audit } = figures;
   const unattributed = audit.unattributed.reduce((sum, [, energy]) => sum + energy, 0);
   const holds = audit.measured_uj === audit.attributed_uj + audit.static_uj + unattributed;
-  const energy = (uj) => `${exactJoules(uj)} J (${share(uj, audit.measured_uj)})`;
+  const energy = (uj) => element("span", { title: exactJoules(uj) }, `${joules(uj)} (${share(uj, audit.measured_uj)})`);
   // Nothing equals nothing, which proves nothing.
   const [judged, says] = audit.windows === 0 ? ["note", "not audited: there is no window with an audit"]
     : holds ? ["good", "✓ measured = attributed + static + unattributed, to the microjoule"]
@@ -92,7 +92,7 @@ function auditBody(figures) {
     { title: "Ends because of", isText: true, class: "left", value: (row) => text(row.walk_end), show: (row) => words(text(row.walk_end)) },
     { title: "Complete", value: (row) => String(row.is_complete), show: (row) => (row.is_complete === null ? "unknown" : row.is_complete ? "yes" : "no") },
     { title: "Unnamed", isText: true, class: "left", value: (row) => text(row.unnamed), show: (row) => text(row.unnamed) },
-    { title: "Energy", value: (row) => row.energy_uj, show: (row) => joules(row.energy_uj) },
+    { title: "Energy", value: (row) => row.energy_uj, show: (row) => shownJoules(row.energy_uj) },
     { title: "Share", value: (row) => row.energy_uj, show: (row) => share(row.energy_uj, whole) },
     { title: "Samples", value: (row) => row.samples, show: (row) => count(row.samples) },
   ], figures.qualities, 5);

@@ -1,54 +1,48 @@
-// The flame graph: frames of the zoomed node's width, drawn on one canvas. Only
-// what is wider than a pixel is drawn, so the work is bounded by the screen.
+// A flame graph: frames of the zoomed node's width, drawn on one canvas. Only what is wider than half a pixel is
+// drawn, so the work is bounded by the screen; the rest comes when a frame above it is zoomed.
 
 const ROW = 19;
-const NARROWEST = 0.6;
+const NARROWEST = 0.5;
 
 class FlameGraph {
-  constructor(figures, tree, listeners) {
-    this.figures = figures;
-    this.listeners = listeners;
-    this.stage = byId("stage");
-    this.canvas = byId("canvas");
-    this.metric = "energy";
-    this.icicle = true;
-    this.matches = null;
+  /**
+   * `stage` holds the drawing. `shown` says what is drawn: `strings`, `kinds` with their colours, and `metric`, what
+   * widths are. `listeners` hear of the node that is to be zoomed or is pointed at; `about` is what is said of one.
+   */
+  constructor(stage, tree, shown, listeners) {
+    Object.assign(this, { stage, listeners, icicle: true, isSimple: true, matches: null, boxes: [] }, shown);
+    this.canvas = element("canvas", { "aria-hidden": "true" });
+    stage.append(this.canvas);
     this.setTree(tree);
     this.canvas.addEventListener("mousemove", (event) => this.point(event));
     this.canvas.addEventListener("mouseleave", () => { byId("tip").hidden = true; });
     this.canvas.addEventListener("click", (event) => {
       const node = this.nodeAt(event);
-      if (node >= 0) this.zoom(node);
+      if (node >= 0) this.listeners.zoom(node);
     });
-    this.stage.addEventListener("keydown", (event) => this.key(event));
-    new ResizeObserver(() => this.draw()).observe(this.stage);
+    stage.addEventListener("keydown", (event) => this.key(event));
+    for (const change of ["focus", "blur"]) stage.addEventListener(change, () => this.draw());
+    new ResizeObserver(() => this.draw()).observe(stage);
   }
 
   setTree(tree) {
     this.tree = tree;
     this.focus = 0;
     this.cursor = 0;
-    this.search(this.searchText || "", this.isLiteral);
+    this.found = null;
   }
 
-  /** Sets what is looked for, and says how much it has. What is literal is not a pattern. */
-  search(text, isLiteral = false) {
-    this.searchText = text;
-    this.isLiteral = isLiteral;
-    this.matches = text === "" ? null : matcher(text, this.figures.strings, isLiteral);
-    const isWrong = text !== "" && this.matches === null;
-    const result = this.matches ? searched(this.tree, this.metric, this.matches, this.focus) : null;
+  /** Marks what matches; how much that has of the zoomed node, or nothing if nothing is looked for. */
+  search(matches) {
+    const result = matches ? searched(this.tree, this.metric, matches, this.focus) : null;
     this.found = result && result.found;
-    this.listeners.searched(result, this.tree.total[this.metric][this.focus], this.metric, isWrong);
     this.draw();
+    return result && { ...result, whole: this.tree.total[this.metric][this.focus] };
   }
 
   zoom(node) {
     this.focus = node;
     this.cursor = node;
-    this.search(this.searchText, this.isLiteral);
-    this.listeners.zoomed(this.path(node));
-    this.show(node);
   }
 
   path(node) {
@@ -58,7 +52,13 @@ class FlameGraph {
   }
 
   nameOf(node) {
-    return this.figures.strings[this.tree.name[node]];
+    return this.strings[this.tree.name[node]];
+  }
+
+  /** The name, without its package if names are simple. */
+  written(node) {
+    const name = this.nameOf(node);
+    return this.isSimple ? name.slice(packageOf(this.kinds[this.tree.kind[node]][0], name)) : name;
   }
 
   draw() {
@@ -69,15 +69,13 @@ class FlameGraph {
     const context = sized(this.canvas, width, height);
     context.font = "12px system-ui, sans-serif";
     context.textBaseline = "middle";
-    const colors = this.figures.kinds.map((kind) => kind[1]);
     const mark = themed("--mark");
-    const well = themed("--well");
     this.height = height;
     for (const box of this.boxes) {
       const y = this.yOf(box.row);
       const isDim = (this.found && !this.found[box.node]) || box.isAbove;
       context.globalAlpha = isDim ? 0.35 : 1;
-      this.fill(context, box, y, colors);
+      this.fill(context, box, y);
       context.globalAlpha = 1;
       if (this.found && this.found[box.node]) {
         context.fillStyle = mark;
@@ -91,20 +89,21 @@ class FlameGraph {
       }
     }
     this.stage.dataset.boxes = this.boxes.length;
-    context.fillStyle = well;
   }
 
   /** A box has the colour of its kind, or of its kinds as much of each as there is. */
-  fill(context, box, y, colors) {
+  fill(context, box, y) {
     const whole = Math.max(box.width - 0.6, 0.5);
-    context.fillStyle = colors[this.tree.kind[box.node]];
+    const color = this.colorOf?.(box.node);
+    context.fillStyle = color ?? this.kinds[this.tree.kind[box.node]][1];
     context.fillRect(box.x, y, whole, ROW - 1);
-    const kinds = this.tree.mix[box.node];
-    const sum = kinds.reduce((all, kind) => all + kind[1], 0);
+    if (color) return;
+    const mix = this.tree.mix[box.node];
+    const sum = mix.reduce((all, kind) => all + kind[1], 0);
     if (sum === 0) return;
     let at = box.x;
-    for (const [kind, part] of kinds) {
-      context.fillStyle = colors[kind];
+    for (const [kind, part] of mix) {
+      context.fillStyle = this.kinds[kind][1];
       context.fillRect(at, y, (whole * part) / sum, ROW - 1);
       at += (whole * part) / sum;
     }
@@ -112,7 +111,7 @@ class FlameGraph {
 
   write(context, box, y, isDim) {
     context.fillStyle = isDim && document.documentElement.dataset.theme === "dark" ? "#e8e9ea" : "#16181a";
-    context.fillText(fitted(context, this.nameOf(box.node), box.width - 7), box.x + 3, y + ROW / 2);
+    context.fillText(fitted(context, this.written(box.node), box.width - 7), box.x + 3, y + ROW / 2);
   }
 
   yOf(row) {
@@ -142,60 +141,40 @@ class FlameGraph {
         at += childWidth;
       }
     }
+    this.scale = scale;
   }
 
-  boxAt(event) {
-    const bounds = this.canvas.getBoundingClientRect();
-    const [x, y] = [event.clientX - bounds.left, event.clientY - bounds.top];
-    const row = this.icicle ? Math.floor(y / ROW) : Math.floor((this.height - y) / ROW);
-    return this.boxes.find((box) => box.row === row && x >= box.x && x < box.x + box.width);
+  /** Children of a node that are too narrow to be drawn now: how many, and what they have. */
+  narrow(node) {
+    const { tree } = this;
+    const total = tree.total[this.metric];
+    let [number, sum] = [0, 0];
+    for (let child = node + 1; child < tree.end[node]; child = tree.end[child]) {
+      if (total[child] === 0 || total[child] * this.scale >= NARROWEST) continue;
+      number += 1;
+      sum += total[child];
+    }
+    return { number, sum };
   }
 
   nodeAt(event) {
-    const box = this.boxAt(event);
+    const bounds = this.canvas.getBoundingClientRect();
+    const [x, y] = [event.clientX - bounds.left, event.clientY - bounds.top];
+    const row = this.icicle ? Math.floor(y / ROW) : Math.floor((this.height - y) / ROW);
+    const box = this.boxes.find((candidate) => candidate.row === row && x >= candidate.x && x < candidate.x + candidate.width);
     return box ? box.node : -1;
   }
 
   point(event) {
     const node = this.nodeAt(event);
-    const tip = byId("tip");
-    tip.hidden = node < 0;
-    if (node < 0) return;
-    this.show(node);
-    const kinds = kindText(this.figures, this.tree, node);
-    tip.textContent = `${this.nameOf(node)} — ${this.amount(this.tree.total[this.metric][node])} — ${kinds}`;
-    tip.style.left = `${Math.min(event.clientX + 14, window.innerWidth - 330)}px`;
-    tip.style.top = `${event.clientY + 18}px`;
+    if (node >= 0) this.listeners.pointed(node);
+    placeTip(event, node < 0 ? [] : [this.nameOf(node), ...this.listeners.about(node), ...this.hiddenBelow(node)]);
   }
 
-  amount(value) {
-    if (this.metric === "energy") return joules(value);
-    const measure = this.figures.measures.find((one) => one.name === this.metric);
-    if (measure) return amountOf(measure, value);
-    return this.metric === "cpu" ? seconds(value * 1000) : `${count(value)} samples`;
-  }
-
-  show(node) {
-    const { tree, figures } = this;
-    const energy = tree.total.energy[node];
-    const detail = tree.detail[node] >= 0 ? figures.strings[tree.detail[node]] : "";
-    describe(byId("details"), this.nameOf(node), [
-      kindText(figures, tree, node),
-      `${exactJoules(energy)} J`,
-      `self ${joules(tree.own.energy[node])}`,
-      `${watts(energy, figures.duration_ns)} over ${seconds(figures.duration_ns)}`,
-      `${share(energy, tree.total.energy[0])} of all`,
-      this.focus > 0 && `${share(energy, tree.total.energy[this.focus])} of the zoomed frame`,
-      `CPU ${seconds(tree.total.cpu[node] * 1000)}`,
-      `${count(tree.total.samples[node])} samples${interval(energy, tree.total.samples[node], tree.total.energy[0], tree.total.samples[0])}`,
-      tree.total.inferred[node] > 0 && `${share(tree.total.inferred[node], energy)} by samples of other windows`,
-      ...figures.measures.map((measure) => {
-        const [part, whole] = [tree.total[measure.name][node], tree.total[measure.name][0]];
-        return part > 0 && `${measure.title} ${amountOf(measure, part)} (${share(part, whole)})`;
-      }),
-      detail,
-    ]);
-    byId("details").dataset.uj = energy;
+  hiddenBelow(node) {
+    const { number, sum } = this.narrow(node);
+    if (number === 0) return [];
+    return [`${count(number)} of its callees are too narrow to be drawn: ${share(sum, this.tree.total[this.metric][node])} of it. Click to zoom`];
   }
 
   key(event) {
@@ -206,8 +185,8 @@ class FlameGraph {
       ArrowRight: () => this.sibling(1),
       Home: () => this.focus,
     };
-    if (event.key === "Enter" || event.key === " ") this.zoom(this.cursor);
-    else if (event.key === "Escape" && this.focus > 0) this.zoom(this.tree.parent[this.focus]);
+    if (event.key === "Enter" || event.key === " ") this.listeners.zoom(this.cursor);
+    else if (event.key === "Escape" && this.focus > 0) this.listeners.zoom(this.tree.parent[this.focus]);
     else if (moves[event.key]) this.moveTo(moves[event.key]());
     else return;
     event.preventDefault();
@@ -217,7 +196,7 @@ class FlameGraph {
     const box = this.boxes.find((candidate) => candidate.node === node);
     if (!box) return;
     this.cursor = node;
-    this.show(node);
+    this.listeners.pointed(node);
     this.draw();
     const y = this.yOf(box.row);
     if (y < this.stage.scrollTop || y + ROW > this.stage.scrollTop + this.stage.clientHeight) {
@@ -243,15 +222,6 @@ class FlameGraph {
     const next = row[row.indexOf(here) + step];
     return next ? next.node : -1;
   }
-}
-
-/**
- * The 95 % interval of a share, more roughly than in the method table: the whole selection
- * as one thread, of equal samples that hit or did not.
- */
-function interval(part, samples, whole, allSamples) {
-  if (samples === 0 || whole === 0 || part === whole) return "";
-  return ` (95 % interval of the share: ${shareRange(Math.min(part / whole, 1), allSamples)})`;
 }
 
 /** As much of a text as fits, its end first: the class and method. */

@@ -3,16 +3,27 @@
 /** Joules to the microjoule, as the command line prints them. */
 function exactJoules(uj) {
   const whole = Math.floor(uj / 1e6);
-  return `${whole}.${String(uj - whole * 1e6).padStart(6, "0")}`;
+  return `${whole}.${String(uj - whole * 1e6).padStart(6, "0")} J`;
 }
 
-/** Joules with four figures that count. */
+const ENERGY_UNITS = [[1e9, "kJ"], [1e6, "J"], [1e3, "mJ"], [1, "µJ"]];
+
+/** The unit that suits an energy: how many microjoules it is, and its name. */
+function energyUnit(uj) {
+  if (uj === 0) return [1e6, "J"];
+  // Rounded first: 999.6 mJ is 1.00 J.
+  return ENERGY_UNITS.find(([size]) => Number(uj.toPrecision(3)) >= size) ?? ENERGY_UNITS.at(-1);
+}
+
+/** Energy with three digits, in the unit that suits it. */
 function joules(uj) {
-  const value = uj / 1e6;
-  if (value === 0) return "0 J";
-  if (value >= 1000) return `${value.toLocaleString("en", { maximumFractionDigits: 0 })} J`;
-  if (value < 0.001) return `${uj} µJ`;
-  return value < 1 ? `${(value * 1000).toPrecision(4)} mJ` : `${value.toPrecision(4)} J`;
+  const [size, name] = energyUnit(uj);
+  return `${size === 1 ? uj : threeFigures(uj / size)} ${name}`;
+}
+
+/** The same as an element, which has the exact figure as its title. */
+function shownJoules(uj) {
+  return element("span", { title: exactJoules(uj) }, joules(uj));
 }
 
 /** Bytes in megabytes (10⁶), with four figures that count. */
@@ -28,19 +39,27 @@ function amountOf(measure, value) {
 }
 
 function watts(uj, overNs) {
-  const value = overNs > 0 ? (uj * 1000) / overNs : 0;
-  return value !== 0 && value < 0.01 ? `${(value * 1000).toPrecision(3)} mW` : `${value.toFixed(2)} W`;
+  return wattsText(overNs > 0 ? (uj * 1000) / overNs : 0);
+}
+
+/** Power with three digits. */
+function wattsText(value) {
+  const rounded = Number(value.toPrecision(3));
+  const [size, name] = rounded >= 1000 ? [1000, "kW"] : rounded === 0 || rounded >= 0.1 ? [1, "W"] : [0.001, "mW"];
+  return `${threeFigures(value / size)} ${name}`;
 }
 
 function share(part, whole) {
-  return `${(whole > 0 ? (part * 100) / whole : 0).toFixed(2)} %`;
+  const value = whole > 0 ? (part * 100) / whole : 0;
+  return `${value.toFixed(value >= 99.95 || value === 0 ? 0 : value >= 9.995 ? 1 : 2)} %`;
 }
 
 function seconds(ns) {
   const value = ns / 1e9;
   const rounded = Math.round(value);
   if (value >= 120) return `${Math.floor(rounded / 60)} min ${rounded % 60} s`;
-  return value >= 10 ? `${value.toFixed(1)} s` : `${value.toFixed(3)} s`;
+  if (value >= 10) return `${value.toFixed(1)} s`;
+  return value === 0 || value >= 0.9995 ? `${threeFigures(value)} s` : `${threeFigures(value * 1000)} ms`;
 }
 
 /** A mass with three figures that count, in the unit that suits it. */
@@ -56,7 +75,8 @@ function money(value) {
 }
 
 function threeFigures(value) {
-  return value === 0 ? "0" : Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 });
+  if (value === 0) return "0";
+  return value.toLocaleString("en", { minimumSignificantDigits: 3, maximumSignificantDigits: 3 });
 }
 
 function count(value) {
@@ -81,15 +101,18 @@ function endingAt(value, places) {
 }
 
 /**
- * The 95 % interval of sampling, with the digits that the command line gives it
+ * The 95 % interval of sampling in the unit of its figure, with the digits that the command line gives it
  * (text/figures.rs); nothing if the figure is exact.
  */
 function range(uj, interval, label) {
   if (interval === null || interval[0] >= interval[1]) return "";
-  const [value, low, high] = [uj, ...interval].map((energy) => energy / 1e6);
-  const deserved = label === "modelled" ? Math.min(placesOf(value, 3), 6) : 3;
+  const [size, name] = energyUnit(uj);
+  const [value, low, high] = [uj, ...interval].map((each) => each / size);
+  // Down to the microjoule, nothing is known more finely.
+  const finest = Math.round(Math.log10(size));
+  const deserved = label.startsWith("modelled") ? Math.min(placesOf(value, 3), finest) : Math.max(finest - 3, Math.min(finest, 2));
   const places = Math.min(deserved, placesOf((high - low) / 2, 2));
-  return `${endingAt(low, places)}–${endingAt(high, places)} J`;
+  return `${endingAt(low, places)}–${endingAt(high, places)} ${name}`;
 }
 
 /** Wilson's 95 % interval of a share of samples that count alike, in per cent. */

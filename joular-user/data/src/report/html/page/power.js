@@ -1,8 +1,25 @@
 // Power over time: the methods with most energy, stacked, each as the leaf.
 
+/** Methods that the chart tells apart: more have no colours of their own. */
+const STACKED = 11;
+
+/** The series of the chart: the first ones, and all others as one. */
+function stackedSeries(figures) {
+  const { series, buckets } = figures.time;
+  if (series.length <= STACKED + 1) return series;
+  const energy_uj = Array.from({ length: buckets }, (_, bucket) => series.slice(STACKED).reduce((sum, each) => sum + each.energy_uj[bucket], 0));
+  return [...series.slice(0, STACKED), { name: null, kind: figures.kinds.findIndex(([name]) => name === "others"), energy_uj }];
+}
+
+/** The length of a bucket of time: the last one may be shorter. */
+function bucketNs(time, bucket) {
+  return Math.max(Math.min(time.width_us, time.end_us - time.start_us - bucket * time.width_us), 1) * 1000;
+}
+
 class PowerChart {
   constructor(figures) {
     this.figures = figures;
+    this.series = stackedSeries(figures);
     this.place = byId("power-chart");
     this.details = byId("power-details");
     this.list = element("ul", { class: "series" });
@@ -14,26 +31,20 @@ class PowerChart {
     this.summary();
   }
 
-  /** A bucket's length: the last one may be shorter. */
-  lengthNs(bucket) {
-    const { start_us, end_us, width_us } = this.figures.time;
-    return Math.max(Math.min(width_us, end_us - start_us - bucket * width_us), 1) * 1000;
-  }
-
   wattsAt(series, bucket) {
-    return (series.energy_uj[bucket] * 1000) / this.lengthNs(bucket);
+    return (series.energy_uj[bucket] * 1000) / bucketNs(this.figures.time, bucket);
   }
 
   draw() {
     const { time } = this.figures;
     const left = 46;
     const sums = Array.from({ length: time.buckets }, (_, bucket) =>
-      time.series.reduce((sum, series) => sum + this.wattsAt(series, bucket), 0));
+      this.series.reduce((sum, series) => sum + this.wattsAt(series, bucket), 0));
     const top = niceAbove(Math.max(...sums, 1e-6));
     const { svg, x, y, inner, bottom } = timeChart(this.place, time, [240, left], top, (power) => `${Number(power.toPrecision(3))} W`);
     this.frame = { left, width: inner };
     const below = new Array(time.buckets).fill(0);
-    time.series.forEach((series, index) => {
+    this.series.forEach((series, index) => {
       const d = stackedArea((bucket) => this.wattsAt(series, bucket), below, x, y);
       svg.append(drawing("path", { d, fill: SERIES_COLORS[index % SERIES_COLORS.length] }));
     });
@@ -64,35 +75,34 @@ class PowerChart {
     const middle = this.x(bucket + 0.5);
     for (const end of ["x1", "x2"]) this.cursor.setAttribute(end, middle);
     this.cursor.setAttribute("visibility", "visible");
-    const sum = time.series.reduce((all, series) => all + series.energy_uj[bucket], 0);
+    const sum = this.series.reduce((all, series) => all + series.energy_uj[bucket], 0);
     const start = time.start_us + bucket * time.width_us;
     describe(this.details, `${clockTime(start)} UTC`, [
-      `${seconds(this.lengthNs(bucket))} from ${seconds(bucket * time.width_us * 1000)}`,
-      `${exactJoules(sum)} J`,
-      watts(sum, this.lengthNs(bucket)),
+      `${seconds(bucketNs(this.figures.time, bucket))} from ${seconds(bucket * time.width_us * 1000)}`,
+      shownJoules(sum),
+      watts(sum, bucketNs(this.figures.time, bucket)),
     ]);
-    this.legend((series) => series.energy_uj[bucket], this.lengthNs(bucket));
+    this.legend((series) => series.energy_uj[bucket], bucketNs(this.figures.time, bucket));
   }
 
   summary() {
     this.at = -1;
     if (this.cursor) this.cursor.setAttribute("visibility", "hidden");
     const { time, duration_ns } = this.figures;
-    const methods = time.series.length;
     describe(this.details, "Whole time", [
       `${time.buckets} buckets of ${seconds(time.width_us * 1000)}`,
-      methods > 11 ? "the 11 methods with most energy of their own, and the others together" : "all methods by energy of their own",
+      this.series.length > STACKED ? `the ${STACKED} methods with most energy of their own, and the others together` : "all methods by energy of their own",
     ]);
     this.legend((series) => series.energy_uj.reduce((sum, energy) => sum + energy, 0), duration_ns);
   }
 
   legend(energyOf, overNs) {
-    this.list.replaceChildren(...this.figures.time.series.map((series, index) => {
-      const name = this.figures.strings[series.name];
+    this.list.replaceChildren(...this.series.map((series, index) => {
+      const name = series.name === null ? "[others]" : this.figures.strings[series.name];
       const energy = energyOf(series);
-      return element("li", { title: name }, swatch(SERIES_COLORS[index % SERIES_COLORS.length]),
-        element("span", { class: "name" }, name),
-        element("span", { class: "kind" }, this.figures.kinds[series.kind][0]),
+      const kind = this.figures.kinds[series.kind][0];
+      return element("li", {}, swatch(SERIES_COLORS[index % SERIES_COLORS.length]), nameCell(name, kind),
+        element("span", { class: "kind" }, kind),
         element("span", { class: "figure" }, `${joules(energy)} · ${watts(energy, overNs)}`));
     }));
   }

@@ -135,11 +135,11 @@ class ThreadDiagram {
       row.process >= 0 && figures.strings[row.process],
       row.tid > 0 && `tid ${row.tid}`,
       row.category,
-      `in all ${exactJoules(row.total_uj)} J, CPU ${seconds(row.total_cpu_ns)}`,
+      element("span", { title: exactJoules(row.total_uj) }, `in all ${joules(row.total_uj)}, CPU ${seconds(row.total_cpu_ns)}`),
     ];
     const index = row.cells.get(bucket);
     const cell = index === undefined ? bucket >= 0 && ["did not run then"] : [
-      `${clockTime(figures.time.start_us + bucket * figures.time.width_us)} UTC: ${exactJoules(row.energy_uj[index])} J`,
+      element("span", { title: exactJoules(row.energy_uj[index]) }, `${clockTime(figures.time.start_us + bucket * figures.time.width_us)} UTC: ${joules(row.energy_uj[index])}`),
       watts(row.energy_uj[index], this.bucketNs()),
       `CPU ${seconds(row.cpu_us[index] * 1000)} (${((row.cpu_us[index] * 1e5) / this.bucketNs()).toFixed(0)} %)`,
       row.places.length > 0 && row.places[index] >= 0 && this.placeName(row.places[index]),

@@ -1,12 +1,15 @@
 // The call tree: nodes depth first in columns, as the page has them.
 
-const METRICS = ["energy", "cpu", "samples", "inferred"];
+/** What the nodes of a page's tree have themselves, by metric: energy and what goes with it, and the page's measures. */
+function ownOf(columns, measures) {
+  return {
+    energy: columns.self_uj, cpu: columns.self_cpu_us, samples: columns.self_samples, inferred: columns.self_inferred_uj,
+    ...Object.fromEntries(measures.map((measure, index) => [measure.name, columns.self_beside[index]])),
+  };
+}
 
-/** All that nodes have: energy and what goes with it, and the page's other measures. */
-const metricsOf = (measures) => [...METRICS, ...measures.map((measure) => measure.name)];
-
-/** Totals, parents and positions of nodes whose own figures and depths are known. */
-function treeOf(columns, measures) {
+/** Totals, parents and positions of nodes whose own figures, by metric, and depths are known. */
+function treeOf(columns, own) {
   const length = columns.depth.length;
   const tree = {
     length,
@@ -16,16 +19,11 @@ function treeOf(columns, measures) {
     // Of what ran in several ways: kinds, each with its part.
     mix: columns.mix,
     detail: columns.detail,
-    own: {
-      energy: columns.self_uj, cpu: columns.self_cpu_us, samples: columns.self_samples, inferred: columns.self_inferred_uj,
-      ...Object.fromEntries(measures.map((measure, index) => [measure.name, columns.self_beside[index]])),
-    },
-    measures,
+    own,
     total: {},
     parent: new Int32Array(length).fill(-1),
     // The node behind the last one below this one.
     end: new Int32Array(length),
-    deepest: 0,
   };
   const open = [];
   for (let node = 0; node < length; node++) {
@@ -33,10 +31,9 @@ function treeOf(columns, measures) {
     while (open.length > depth) tree.end[open.pop()] = node;
     if (depth > 0) tree.parent[node] = open[depth - 1];
     open.push(node);
-    tree.deepest = Math.max(tree.deepest, depth);
   }
   while (open.length > 0) tree.end[open.pop()] = length;
-  for (const metric of metricsOf(measures)) tree.total[metric] = totals(tree, tree.own[metric]);
+  for (const metric of Object.keys(own)) tree.total[metric] = totals(tree, own[metric]);
   return tree;
 }
 
@@ -49,16 +46,17 @@ function totals(tree, own) {
 /** Kinds of a node's code with their parts of its total, the largest first. */
 function kindsOf(tree, node) {
   if (tree.mix[node].length > 0) return tree.mix[node];
+  if (tree.total.energy === undefined) return [[tree.kind[node], 1]];
   const isOfEnergy = tree.total.energy[0] > 0;
   return [[tree.kind[node], (isOfEnergy ? tree.total.energy : tree.total.cpu)[node]]];
 }
 
 /** `compiled-c2 83 %, interpreted 17 %`, or the one kind. */
-function kindText(figures, tree, node) {
-  const kinds = kindsOf(tree, node).filter((kind) => kind[1] > 0);
-  if (kinds.length < 2) return figures.kinds[tree.kind[node]][0];
-  const whole = kinds.reduce((sum, kind) => sum + kind[1], 0);
-  return kinds.map(([kind, part]) => `${figures.kinds[kind][0]} ${share(part, whole)}`).join(", ");
+function kindText(kinds, tree, node) {
+  const mixed = kindsOf(tree, node).filter((kind) => kind[1] > 0);
+  if (mixed.length < 2) return kinds[tree.kind[node]][0];
+  const whole = mixed.reduce((sum, kind) => sum + kind[1], 0);
+  return mixed.map(([kind, part]) => `${kinds[kind][0]} ${share(part, whole)}`).join(", ");
 }
 
 /**
@@ -66,7 +64,7 @@ function kindText(figures, tree, node) {
  * node's kind tells nodes of one name apart.
  */
 function mergedTree(tree, isLevel, identity) {
-  const metrics = metricsOf(tree.measures);
+  const metrics = Object.keys(tree.own);
   const root = { children: new Map(), node: 0, own: metrics.map(() => 0) };
   const place = new Array(tree.length);
   for (let node = 0; node < tree.length; node++) {
@@ -86,7 +84,8 @@ function mergedTree(tree, isLevel, identity) {
     }
     metrics.forEach((metric, index) => { at.own[index] += tree.own[metric][node]; });
   }
-  const columns = { depth: [], name: [], kind: [], mix: [], detail: [], self_uj: [], self_cpu_us: [], self_samples: [], self_inferred_uj: [], self_beside: tree.measures.map(() => []) };
+  const columns = { depth: [], name: [], kind: [], mix: [], detail: [] };
+  const own = Object.fromEntries(metrics.map((metric) => [metric, []]));
   const stack = [[root, 0]];
   while (stack.length > 0) {
     const [at, depth] = stack.pop();
@@ -95,14 +94,10 @@ function mergedTree(tree, isLevel, identity) {
     const mix = [...(at.mix || [])].sort((a, b) => b[1] - a[1]);
     columns.kind.push(mix.length > 0 ? mix[0][0] : tree.kind[at.node]);
     columns.mix.push(mix.length > 1 ? mix : []);
-    columns.self_uj.push(at.own[0]);
-    columns.self_cpu_us.push(at.own[1]);
-    columns.self_samples.push(at.own[2]);
-    columns.self_inferred_uj.push(at.own[3]);
-    columns.self_beside.forEach((column, index) => column.push(at.own[METRICS.length + index]));
+    metrics.forEach((metric, index) => own[metric].push(at.own[index]));
     for (const child of [...at.children.values()].reverse()) stack.push([child, depth + 1]);
   }
-  return treeOf(columns, tree.measures);
+  return treeOf(columns, own);
 }
 
 /** Which nodes match, and how much they have together, each branch counted once. */
