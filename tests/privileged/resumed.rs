@@ -289,9 +289,11 @@ fn expect_callers(output: &Output, case: Case) -> Result<()> {
         ),
     )?;
     let entered = output.data.number(
-        "SELECT sum(samples) FILTER (contains(folded, 'Continuation.enterSpecial;'))::DOUBLE / sum(samples)
-         FROM branches JOIN (SELECT DISTINCT ON (stack_id) * FROM stacks) USING (stack_id)
-         WHERE is_complete AND regexp_matches(folded, 'ResumedThreads.descend;.*ResumedThreads[.](before|after)')",
+        "WITH entering AS (SELECT window_start, samples, contains(folded, 'Continuation.enterSpecial;') AS is_known
+           FROM branches JOIN (SELECT DISTINCT ON (stack_id) * EXCLUDE (window_start) FROM stacks) USING (stack_id)
+           WHERE is_complete AND regexp_matches(folded, 'ResumedThreads.descend;.*ResumedThreads[.](before|after)'))
+         SELECT sum(samples) FILTER (is_known)::DOUBLE / sum(samples) FROM entering
+         WHERE window_start >= (SELECT min(window_start) FROM entering WHERE is_known)",
     )?;
     ensure!(entered >= 0.9, "{case}: {entered} of the whole stacks have the method that enters the thread");
     Ok(())

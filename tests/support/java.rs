@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// A cold JVM on a loaded machine needs seconds; a minute means that it hangs.
-const READY: Duration = Duration::from_secs(60);
+const READY: Duration = Duration::from_secs(180);
 
 /// A thread stops when it next leaves the kernel: at the latest with its next tick.
 const FREEZE: Duration = Duration::from_secs(10);
