@@ -13,10 +13,10 @@ use joular_tests::{
 use serde_json::Value;
 
 /// CPU time of `cheap`, ms.
-const CHEAP_MS: f64 = 1.0;
+const CHEAP_MS: f64 = 4.0;
 const RATIO: f64 = 3.0;
 /// Requests of each page.
-const REQUESTS: u32 = 400;
+const REQUESTS: u32 = 200;
 /// The part of a request's CPU time that its page uses beside its spinning, at most.
 const BESIDE: f64 = 0.1;
 /// Standard deviations on either side of a 95 % interval.
@@ -47,7 +47,7 @@ fn measured(site: &Site, requests: u32) -> Result<(Value, f64)> {
         site.ask(page, 50)?;
     }
     let output = Output::new()?;
-    let run = Run::modelled().pid(site.pid).with("--frequency", "999").argument("--quiet").output(output.dir());
+    let run = Run::modelled().pid(site.pid).with("--frequency", "999").argument("--json").output(output.dir());
     let mut profiler = run.start()?;
     profiler.wait_window()?;
     thread::scope(|scope| {

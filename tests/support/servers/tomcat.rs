@@ -17,7 +17,7 @@ use crate::{clock::wait_for, paths, process::Running};
 
 const HOME: &str = "/usr/share/tomcat10";
 const SETTINGS: &str = "/etc/tomcat10";
-/// The second one spins for one millisecond of its thread's CPU time, the third one for three.
+/// The second one spins for four milliseconds of its thread's CPU time, the third one for twelve.
 const PAGES: [&str; 4] = ["index.jsp", "cheap.jsp", "dear.jsp", "spin.jspf"];
 const LOAD: &str = "ab";
 /// A cold start, and the page's compilation.
