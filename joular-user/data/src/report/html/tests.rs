@@ -85,7 +85,7 @@ fn the_power_of_a_method_over_time_sums_to_its_own_energy() {
     crate::dataset::fixture::write(root.path(), crate::model::policy::Policy::default());
     let (figures, _) = figures(&choice(root.path()));
     let series = figures["time"]["series"].as_array().unwrap();
-    assert!(series.len() > 5, "{}", series.len());
+    assert!(series.len() > 2, "{}", series.len());
     // Methods of one name differ in their signatures.
     let mut of_series: BTreeMap<u64, u64> = BTreeMap::new();
     for one in series.iter().take(power::SERIES) {

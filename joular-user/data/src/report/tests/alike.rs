@@ -109,6 +109,22 @@ fn sides_that_were_divided_differently_are_attributed_alike() {
 }
 
 #[test]
+fn graphs_of_a_page_are_of_what_was_attributed_alike() {
+    let (a, b) = (written(separate(5_000)), written(of_idle(IdlePolicy::Spread)));
+    let temporary = tempfile::tempdir().unwrap();
+    let found = compare(&a, &b, Some(temporary.path()));
+    let page = found.page(&choices(None), &Filter::default(), None).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    let (json, _) = page.split_once("id=\"figures\">").unwrap().1.split_once("</script>").unwrap();
+    let figures: serde_json::Value = serde_json::from_str(json).unwrap();
+    for (own, side) in [("self_a", &found.a), ("self_b", &found.b)] {
+        let sum: u64 = figures["pair"][own].as_array().unwrap().iter().map(|amount| amount.as_u64().unwrap()).sum();
+        assert_eq!(sum, side.total.energy.0, "{own}");
+    }
+    assert_ne!(found.b.total.energy, compare(&b, &b, None).b.total.energy, "B was attributed again");
+}
+
+#[test]
 fn sides_are_compared_as_they_were_attributed_if_that_is_asked_for() {
     for (of_a, of_b, words, _) in cases() {
         let found = compare(&written(of_a), &written(of_b), None);

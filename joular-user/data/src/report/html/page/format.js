@@ -119,6 +119,8 @@ function range(uj, interval, label) {
 function shareRange(share, samples) {
   const [z2, centre] = [1.959963985 ** 2 / samples, share + 1.959963985 ** 2 / (2 * samples)];
   const half = Math.sqrt(z2 * share * (1 - share) + (z2 * z2) / 4);
-  const percent = (end) => ((100 * Math.min(Math.max(end, 0), 1 + z2)) / (1 + z2)).toFixed(2);
-  return `${percent(centre - half)}–${percent(centre + half)} %`;
+  const percent = (end) => (100 * Math.min(Math.max(end, 0), 1 + z2)) / (1 + z2);
+  const [low, high] = [percent(centre - half), percent(centre + half)];
+  const places = high >= 10 ? 1 : 2;
+  return `${low.toFixed(places)}–${high.toFixed(places)} %`;
 }
