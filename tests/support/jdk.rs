@@ -90,6 +90,13 @@ impl Jdk {
         Ok(pinned.first().into_iter().chain(pinned.last()).copied().collect())
     }
 
+    /// A program of the pinned runtime of a release, which is installed first if it is missing.
+    pub fn program(release: u32, name: &str) -> Result<PathBuf> {
+        let is_of_release = |version: &&&str| version.split('.').next() == Some(release.to_string().as_str());
+        let version = PINNED.iter().find(is_of_release).with_context(|| format!("no JDK {release} is pinned"))?;
+        Ok(install(version)?.with_file_name(name))
+    }
+
     fn at(java: PathBuf, is_system: bool) -> Result<Self> {
         let output = Command::new(&java).arg("-version").output().with_context(|| format!("starting {java:?}"))?;
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -167,7 +174,7 @@ fn install(version: &str) -> Result<PathBuf> {
 
 /// Sets the bits for execution, which a wheel does not keep.
 fn make_executable(runtime: &Path) -> Result<()> {
-    for file in ["bin/java", "lib/jspawnhelper"] {
+    for file in ["bin/java", "bin/jfr", "lib/jspawnhelper"] {
         let path = runtime.join(file);
         if path.exists() {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755))

@@ -12,7 +12,7 @@ pub struct ExportFlags {
     #[arg(value_name = "DIR", default_value = DATA_SET)]
     pub data: PathBuf,
 
-    /// Format: pprof, speedscope, collapsed, firefox, perfetto, otlp or joularjx
+    /// Format: pprof, speedscope, collapsed, firefox, perfetto, otlp, jfr or joularjx
     #[arg(long, value_name = "FORMAT")]
     pub format: String,
 

@@ -68,6 +68,10 @@ fn hostile_names_change_no_figure_in_any_format() {
     if let Some(found) = with_node(&exports.export("speedscope", &[]), "speedscope") {
         assert_eq!(found["sums"]["none"], energy);
     }
+    let branches = super::jfr::events(&exports.export("jfr", &[]), "joular.Energy");
+    assert_eq!(super::jfr::sum(&branches, "energy_uj"), energy);
+    let names = branches.iter().map(|branch| &branch["stackTrace"]["frames"][0]["method"]["name"]);
+    assert!(names.into_iter().any(|name| *name == hostile_name()), "jfr changed the name");
     let collapsed = fs::read_to_string(exports.export("collapsed", &[])).unwrap();
     let values = collapsed.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap());
     assert_eq!(values.sum::<u64>(), energy);

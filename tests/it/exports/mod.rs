@@ -3,6 +3,7 @@
 
 mod allocations;
 mod hostile;
+mod jfr;
 mod joularjx;
 mod speedscope;
 
@@ -41,7 +42,7 @@ impl Exports {
 
     /// Exports what was recorded to a file or directory of the format's name.
     fn export(&self, format: &str, options: &[&str]) -> PathBuf {
-        let (data, output) = (self.path("out"), self.path(format));
+        let (data, output) = (self.path("out"), self.path(if format == "jfr" { "exported.jfr" } else { format }));
         let arguments =
             ["export", data.to_str().unwrap(), "--format", format, "--output", output.to_str().unwrap(), "--no-infer"];
         let finished = joular_bpf(&[&arguments, options].concat());
@@ -109,7 +110,7 @@ fn with_go(options: &[&str], file: &Path) -> Option<String> {
 fn what_is_inferred_changes_no_sum() {
     let exports = Exports::new();
     let data = exports.path("out");
-    for format in ["collapsed", "pprof", "perfetto", "firefox", "joularjx"] {
+    for format in ["collapsed", "pprof", "perfetto", "firefox", "jfr", "joularjx"] {
         let output = exports.path(&format!("inferred-{format}"));
         let output = output.to_str().unwrap();
         let finished = joular_bpf(&["export", data.to_str().unwrap(), "--format", format, "--output", output]);

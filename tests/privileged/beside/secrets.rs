@@ -198,7 +198,7 @@ fn nothing_that_a_run_writes_and_nothing_made_of_it_has_a_secret() -> Result<()>
         let run = options.iter().fold(Run::new().argument("report").argument(dir), |run, option| run.argument(*option));
         expect_none("a report", succeeded(run)?.stdout);
     }
-    for format in ["pprof", "speedscope", "collapsed", "firefox", "perfetto", "otlp"] {
+    for format in ["pprof", "speedscope", "collapsed", "firefox", "perfetto", "otlp", "jfr"] {
         let file = path(format);
         succeeded(Run::new().argument("export").argument(dir).with("--format", format).output(&file))?;
         expect_none(format, fs::read(&file)?);

@@ -10,6 +10,7 @@ mod collapsed;
 mod dictionary;
 mod files;
 mod firefox;
+mod jfr;
 mod joularjx;
 pub mod otlp;
 mod perfetto;
@@ -53,6 +54,7 @@ pub const FORMATS: &[ExportFormat] = &[
     firefox::FORMAT,
     perfetto::FORMAT,
     otlp::FORMAT,
+    jfr::FORMAT,
     joularjx::FORMAT,
 ];
 

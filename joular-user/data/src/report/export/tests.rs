@@ -108,7 +108,7 @@ fn what_is_exported_twice_is_the_same() {
 #[test]
 fn formats_are_found_by_their_names() {
     assert!(FORMATS.iter().all(|format| ExportFormat::of(format.name).is_some_and(|found| found.name == format.name)));
-    assert_eq!(ExportFormat::names(), "pprof, speedscope, collapsed, firefox, perfetto, otlp, joularjx");
+    assert_eq!(ExportFormat::names(), "pprof, speedscope, collapsed, firefox, perfetto, otlp, jfr, joularjx");
     assert!(ExportFormat::of("svg").is_none());
 }
 

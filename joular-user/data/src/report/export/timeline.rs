@@ -8,7 +8,8 @@ use crate::{
     report::{
         measure::Measure,
         profile::{
-            AmountRow, App, Catalog, DataSet, Filter, Overview, ProcessIndex, Summed, ThreadPath, Watch, row::EnergyRow,
+            AmountRow, App, Catalog, Collected, DataSet, DomainEnergy, Filter, Overview, ProcessIndex, Summed,
+            ThreadPath, Watch, row::EnergyRow,
         },
     },
 };
@@ -22,6 +23,22 @@ pub(super) struct OfProcess {
     pub(super) window_ns: u64,
     /// In the measure's unit.
     pub(super) amount: u64,
+}
+
+/// What takes rows of a selection.
+pub(super) trait Take {
+    fn row(&mut self, catalog: &Catalog, row: &EnergyRow) -> Result<()>;
+
+    /// Takes bytes and counts, some of them after all rows of energy.
+    fn amount(&mut self, _: &Catalog, _: &AmountRow<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl<F: FnMut(&Catalog, &EnergyRow) -> Result<()>> Take for F {
+    fn row(&mut self, catalog: &Catalog, row: &EnergyRow) -> Result<()> {
+        self(catalog, row)
+    }
 }
 
 pub(super) struct Timeline<'a> {
@@ -59,12 +76,33 @@ impl<'a> Timeline<'a> {
 
     /// Calls `take` for every row, in the order in which they were written: windows of a run one
     /// after the other. It stops at the first error of `take`.
-    pub(super) fn scan(&mut self, take: impl FnMut(&Catalog, &EnergyRow) -> Result<()>) -> Result<()> {
+    pub(super) fn scan(&mut self, mut take: impl FnMut(&Catalog, &EnergyRow) -> Result<()>) -> Result<()> {
+        self.scan_with_amounts(&mut take)
+    }
+
+    /// [`Self::scan`], with bytes and counts where they are wanted.
+    pub(super) fn scan_with_amounts(&mut self, take: &mut impl Take) -> Result<()> {
         let (result, beside_energy) = (Ok(()), BTreeMap::new());
         let mut scan = Scan { allowed: &self.allowed, take, result, beside_energy };
         self.data.measured(self.filter, &self.summed, &mut scan)?;
         self.beside_energy = scan.beside_energy;
         scan.result
+    }
+
+    /// Calls `take` with what each domain measured in each window. It stops at the first error of `take`.
+    pub(super) fn domains(&self, mut take: impl FnMut(&Catalog, &DomainEnergy<'_>) -> Result<()>) -> Result<()> {
+        let mut result = Ok(());
+        self.data.domains(self.filter, |catalog, domain| {
+            if result.is_ok() {
+                result = take(catalog, domain);
+            }
+        })?;
+        result
+    }
+
+    /// Garbage collections of the selection's processes.
+    pub(super) fn collected(&mut self) -> Result<Collected> {
+        Ok(Collected::read(&mut self.data, self.filter)?)
     }
 
     /// What processes have of bytes and counts, by measure, process and time, in the rows that were scanned. Bytes are in
@@ -80,23 +118,26 @@ type Place = (Measure, ProcessIndex, usize, UnixMicros);
 /// Gives on rows of paths that are allowed, and sums what there is beside them.
 struct Scan<'a, T> {
     allowed: &'a [bool],
-    take: T,
+    take: &'a mut T,
     result: Result<()>,
     beside_energy: BTreeMap<Place, OfProcess>,
 }
 
-impl<T: FnMut(&Catalog, &EnergyRow) -> Result<()>> Watch for Scan<'_, T> {
+impl<T: Take> Watch for Scan<'_, T> {
     fn wants_time(&self) -> bool {
         true
     }
 
     fn in_time(&mut self, catalog: &Catalog, row: &EnergyRow) {
         if self.result.is_ok() && self.allowed.get(row.path.index()).copied().unwrap_or(false) {
-            self.result = (self.take)(catalog, row);
+            self.result = self.take.row(catalog, row);
         }
     }
 
     fn amount(&mut self, catalog: &Catalog, row: &AmountRow<'_>) {
+        if self.result.is_ok() && row.is_path_allowed {
+            self.result = self.take.amount(catalog, row);
+        }
         let is_apart = |measure: &Measure| !matches!(measure, Measure::Moved(way) if !Way::APART.contains(way));
         let whole = Measure::all().filter(is_apart).find(|measure| measure.includes(row.part.measure));
         let Some(measure) = whole.filter(|_| row.is_path_allowed) else { return };

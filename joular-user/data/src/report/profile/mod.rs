@@ -65,7 +65,7 @@ pub use self::{
     places::{PlaceRow, ThreadIdentity},
     reader::DataSet,
     row::{DividedBy, EnergyRow, Inferred, Pooled},
-    windows::WindowSpan,
+    windows::{DomainEnergy, WindowSpan},
 };
 use crate::{
     dataset::{error::Result, store::Store},

@@ -6,15 +6,18 @@
 
 use std::collections::BTreeMap;
 
-use super::{filter::Filter, reader::DataSet};
+use super::{catalog::Catalog, filter::Filter, reader::DataSet};
 use crate::{
     dataset::{
         error::Result,
         read::{decode_ahead, span::Span},
         store::StoredFile,
-        tables::shared,
+        tables::{Windows, shared, windows},
     },
-    model::units::UnixMicros,
+    model::{
+        domain::Label,
+        units::{MicroJoules, UnixMicros},
+    },
 };
 
 /// A window of a run.
@@ -30,6 +33,20 @@ impl WindowSpan {
     pub fn end(&self) -> UnixMicros {
         UnixMicros(self.start.0.saturating_add(i64::try_from(self.length_ns / 1000).unwrap_or(i64::MAX)))
     }
+}
+
+/// What a domain of the machine measured in a window.
+#[derive(Clone, Copy, Debug)]
+pub struct DomainEnergy<'a> {
+    pub window: WindowSpan,
+    pub name: &'a str,
+    /// `None`: the whole machine.
+    pub socket: Option<u32>,
+    /// `None`: not of one core.
+    pub core: Option<u32>,
+    /// `None`: written by a newer version.
+    pub label: Option<Label>,
+    pub energy: MicroJoules,
 }
 
 /// Lengths of a run's windows in ns, by their start.
@@ -48,6 +65,39 @@ pub(super) fn read(files: &[StoredFile]) -> Result<RunWindows> {
 }
 
 impl DataSet {
+    /// Calls `take` with what each domain measured in each window that `filter` allows. Domains are disjoint. Conditions on
+    /// processes do not divide them.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is damaged.
+    pub fn domains(&self, filter: &Filter, mut take: impl FnMut(&Catalog, &DomainEnergy<'_>)) -> Result<()> {
+        for (run, row_of_run) in self.catalog.runs.iter().enumerate() {
+            let span = filter.span(row_of_run);
+            decode_ahead::batches(&self.files::<Windows>(run), &span, |columns| {
+                let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
+                let (names, labels) = (columns.names(windows::DOMAIN)?, columns.names(windows::LABEL)?);
+                let (sockets, cores) = (columns.ints(windows::SOCKET)?, columns.ints(windows::CORE)?);
+                let energies = columns.ints(windows::MEASURED_UJ)?;
+                for row in 0..columns.rows() {
+                    let start = UnixMicros(starts.get(row)?);
+                    let Some(name) = names.maybe(row)?.filter(|_| span.allows(start)) else { continue };
+                    let label = labels.maybe(row)?;
+                    let domain = DomainEnergy {
+                        window: WindowSpan { run, start, length_ns: lengths.natural(row)? },
+                        name,
+                        socket: sockets.maybe_natural(row)?,
+                        core: cores.maybe_natural(row)?,
+                        label: Label::ALL.into_iter().find(|of| Some(of.name()) == label),
+                        energy: MicroJoules(energies.natural(row)?),
+                    };
+                    take(&self.catalog, &domain);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
     /// All windows that `filter` allows, run by run, each run's by time.
     pub fn windows(&self, filter: &Filter) -> Vec<WindowSpan> {
         let of_run = |(run, (row, windows)): (usize, (&super::Run, &RunWindows))| {
