@@ -1,8 +1,10 @@
 //! Shows on a terminal how far a long step is. Elsewhere nothing is shown: logs and pipes get results and messages only.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::output::Screen;
 
 /// A bar on standard error, which goes when this is dropped.
 #[derive(Debug)]
@@ -20,6 +22,9 @@ impl Progress {
     }
 
     fn styled(bar: ProgressBar, template: &str, label: &str) -> Self {
+        if matches!(Screen::of(io::stderr()), Screen::Stream) {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }

@@ -134,6 +134,42 @@ fn a_sound_data_set_is_read_by_all() {
     }
 }
 
+/// Each variant has a data set of its own in the directory.
+#[test]
+fn an_experiments_directory_is_read_by_all_that_read_and_refused_by_what_changes_it() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("experiment");
+    bad_sets::experiment(&data, &["gc=G1", "gc=Serial"]);
+    let sets = ["gc=G1", "gc=Serial"].map(|variant| data.join(variant).to_str().unwrap().to_owned());
+    let names_sets = [sets[0].as_str(), sets[1].as_str()];
+    for line in command_lines() {
+        let finished = run(&line, &data);
+        if line[0] == "ship" {
+            expect_error(&line, &finished, &names_sets);
+            continue;
+        }
+        assert_eq!(finished.code(), Some(0), "{line:?}: {finished:?}");
+        match line[0].as_str() {
+            "runs" => assert!(finished.stdout.starts_with("data set  "), "{finished:?}"),
+            "audit" | "report" => {
+                let of_one = run(&line, &data.join("gc=G1"));
+                assert_ne!(finished.stdout, of_one.stdout, "{line:?}");
+            }
+            _ => {}
+        }
+    }
+    for line in
+        [&["compact", "DIR"][..], &["rollup", "DIR", "--output", "DIR"], &["reattribute", "DIR", "--output", "DIR"]]
+    {
+        let line: Vec<String> = line.iter().map(ToString::to_string).collect();
+        expect_error(&line, &run(&line, &data), &names_sets);
+    }
+    let listed = joular_bpf(&["runs", data.to_str().unwrap(), "--json"]).stdout;
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let found: Vec<_> = listed.as_array().unwrap().iter().map(|run| (&run["run_id"], &run["data_set"])).collect();
+    assert!(found.len() == 2 && found.iter().all(|(run, set)| run == set), "{listed}");
+}
+
 #[test]
 fn what_has_no_run_is_no_data_set() {
     let parent = tempfile::tempdir().unwrap();
@@ -156,6 +192,10 @@ fn a_run_without_windows_is_nothing_and_no_error() {
         if line[0] == "flamegraph" {
             // There is no picture of nothing.
             expect_error(&line, &finished, &[data.to_str().unwrap(), "has no energy"]);
+            continue;
+        }
+        if line[0] == "html" {
+            expect_error(&line, &finished, &[data.to_str().unwrap(), "the selection is empty"]);
             continue;
         }
         assert_eq!(finished.code(), Some(0), "{line:?}: {finished:?}");

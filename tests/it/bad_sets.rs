@@ -15,6 +15,7 @@ use joular_data::{
     model::{frame::Frame, target_text::TargetText},
 };
 use joular_tests::{dataset::DataSet, process::Finished};
+use serde_json::json;
 
 use crate::{joular_bpf, replay::recording};
 
@@ -64,6 +65,23 @@ fn expect_success(finished: &Finished) {
 /// The recording as it is.
 pub fn good(dir: &Path) {
     replay(dir, Some);
+}
+
+/// An experiment that has run each variant once. Runs have the variants' names.
+pub fn experiment(dir: &Path, variants: &[&str]) {
+    fs::create_dir(dir).unwrap();
+    let mut records = Vec::new();
+    for variant in variants {
+        replay(&dir.join(variant), |mut event| {
+            if let Event::RunStarted(run) = &mut event {
+                run.run_id = (*variant).to_owned();
+            }
+            Some(event)
+        });
+        records.push(json!({ "name": variant, "folder": variant, "command": ["true"], "values": [] }));
+    }
+    let log = json!({ "version": 1, "seed": 7, "variants": records, "work": null, "runs": [] });
+    fs::write(dir.join("experiment.json"), log.to_string()).unwrap();
 }
 
 /// A run that ended before its first window.

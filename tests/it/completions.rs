@@ -29,6 +29,7 @@ fn bash_completes_subcommands_and_their_options() {
         (&["joular-bpf", "--idle-w"], "--idle-watts"),
         (&["joular-bpf", "diff", "--fail-a"], "--fail-above"),
         (&["joular-bpf", "diff", "--as"], "--as-attributed"),
+        (&["joular-bpf", "run", "--comm"], "--command-line"),
         (&["joular-bpf", "completions", "z"], "zsh"),
     ] {
         assert_eq!(bash_offers(words), [expected], "{words:?}");

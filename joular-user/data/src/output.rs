@@ -76,6 +76,8 @@ pub enum OutputError {
          {mark}"
     )]
     NoShare { path: PathBuf, mark: PathBuf },
+    #[error("{action} {path}: it is the directory of an experiment, whose variants have a data set each: {advice}")]
+    Experiment { action: &'static str, path: PathBuf, advice: String },
     /// What the user named is neither a directory nor a bucket.
     #[error("{0}")]
     NoPlace(String),

@@ -25,7 +25,7 @@ const COMMON: [&str; 15] = [
 ];
 
 /// What `-h` of all other commands leaves out.
-const RARE: [&str; 22] = [
+const RARE: [&str; 25] = [
     "carbon",
     "zone",
     "carbon_source",
@@ -46,6 +46,9 @@ const RARE: [&str; 22] = [
     "exact_names",
     "no_infer",
     "charge_gc",
+    "handler",
+    "handler_rules",
+    "requests",
     "activations",
     "watts",
 ];

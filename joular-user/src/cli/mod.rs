@@ -18,6 +18,7 @@ pub mod pages;
 mod part_flags;
 pub mod picture_flags;
 pub mod redaction_flags;
+pub mod refused;
 pub mod report_flags;
 pub mod rollup_flags;
 pub mod run_flags;
@@ -191,7 +192,7 @@ pub enum Command {
     #[command(after_help = "Example: joular-bpf baseline check energy-baseline.json shop-run --fail-above 5%")]
     Baseline(BaselineFlags),
 
-    /// Write a data set for another tool: pprof, speedscope, Perfetto, JoularJX and others
+    /// Write a data set for another tool: pprof, speedscope, Perfetto, JFR and others
     ///
     /// Energies in the export sum to those of the data set, to the microjoule. Needs no privileges.
     #[command(after_help = "Example: joular-bpf export joular-out --format pprof --output energy.pb.gz")]
@@ -260,13 +261,18 @@ pub enum Command {
     Man(ManFlags),
 }
 
+/// The command line as all have it who show it: helps, man pages, completions and tests.
+pub fn definition() -> clap::Command {
+    refused::hidden(Cli::command())
+}
+
 /// Parses arguments, the program's own name first.
 ///
 /// # Errors
 /// clap's, which knows how to print itself (help and version included).
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let matches = brief::with_short_help(Cli::command()).try_get_matches_from(&arguments);
+    let matches = brief::with_short_help(definition()).try_get_matches_from(&arguments);
     let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches));
     cli.map_err(|error| hints::hinted(error, &arguments))
 }

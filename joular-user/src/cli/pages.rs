@@ -3,11 +3,11 @@
 
 use std::{fs, io, io::Write, path::Path};
 
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use super::Cli;
+use super::{definition, refused};
 
 /// Flags of `completions`.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
@@ -36,7 +36,7 @@ pub struct ManFlags {
 pub fn completions(shell: Shell, out: &mut impl Write) -> io::Result<()> {
     // The generator panics when a write fails, so it writes to memory.
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "joular-bpf", &mut script);
+    clap_complete::generate(shell, &mut refused::left_out(definition()), "joular-bpf", &mut script);
     if shell == Shell::Bash {
         // The generator takes a name's hyphen for a step to a subcommand in some
         // places and not in others, so that the script would never find its own labels.
@@ -57,7 +57,7 @@ pub struct Page {
 /// # Errors
 /// If a page cannot be rendered; in memory this does not happen.
 pub fn man_pages() -> io::Result<Vec<Page>> {
-    let mut whole = Cli::command().disable_help_subcommand(true);
+    let mut whole = definition().disable_help_subcommand(true);
     whole.build();
     let page = |command: Command| {
         let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
@@ -117,7 +117,7 @@ mod tests {
             let mut script = Vec::new();
             completions(*shell, &mut script).unwrap();
             let script = String::from_utf8(script).unwrap();
-            for command in Cli::command().get_subcommands() {
+            for command in definition().get_subcommands() {
                 assert!(script.contains(command.get_name()), "{shell}: {}", command.get_name());
             }
             assert!(script.contains("idle-watts"), "{shell}");
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn every_subcommand_has_a_page_that_names_its_options() {
-        let command = Cli::command();
+        let command = definition();
         let pages = man_pages().unwrap();
         let nested = command.get_subcommands().map(|command| command.get_subcommands().count()).sum::<usize>();
         assert_eq!(pages.len(), 1 + command.get_subcommands().count() + nested);

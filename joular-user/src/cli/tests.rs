@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 
 use super::*;
 
@@ -103,7 +103,7 @@ fn a_recording_may_be_asked_for_by_name() {
 /// As `-h` writes it on a terminal of 100 columns.
 #[test]
 fn the_short_help_fits_a_screen() {
-    let mut all = brief::with_short_help(Cli::command()).term_width(100);
+    let mut all = brief::with_short_help(definition()).term_width(100);
     all.build();
     let subcommands = all.get_subcommands().cloned().collect::<Vec<_>>();
     for command in std::iter::once(all).chain(subcommands) {
@@ -124,7 +124,7 @@ fn wrong_use_has_the_usage_exit_code() {
 
 #[test]
 fn the_definition_is_consistent() {
-    Cli::command().debug_assert();
+    definition().debug_assert();
 }
 
 #[test]
@@ -148,13 +148,13 @@ fn check_help(command: Command, path: &Path) {
 
 #[test]
 fn the_help_is_as_reviewed() {
-    check_help(Cli::command(), Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli/help.txt")));
+    check_help(definition(), Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli/help.txt")));
 }
 
 #[test]
 fn the_help_of_every_subcommand_is_as_reviewed_and_has_an_example() {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli/help"));
-    let mut whole = Cli::command().disable_help_subcommand(true);
+    let mut whole = definition().disable_help_subcommand(true);
     whole.build();
     let mut files = Vec::new();
     let commands =

@@ -53,7 +53,7 @@ pub(super) fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
     }
     let request = config::report_request(flags, config::footprint(&flags.footprint)?)?;
     let out = io::stdout();
-    let look = match Screen::of(io::stdout(), std::env::var_os("NO_COLOR").is_none()) {
+    let look = match Screen::of(io::stdout()) {
         Screen::Terminal { size, colours } => report::ranking::Look { width: Some(size().width), colours },
         Screen::Stream => report::ranking::Look::default(),
     };
@@ -72,7 +72,7 @@ fn say_what_goes_on(data: &Path) {
 
 pub(super) fn list_runs(flags: &RunsFlags) -> anyhow::Result<Exit> {
     let runs = report::runs::read(&flags.data)?;
-    let width = match Screen::of(io::stdout(), false) {
+    let width = match Screen::of(io::stdout()) {
         Screen::Terminal { size, .. } => Some(size().width),
         Screen::Stream => None,
     };
@@ -171,6 +171,7 @@ pub(super) fn ship(flags: &ShipFlags) -> anyhow::Result<Exit> {
     let ship = config::ship_once(flags)?;
     // Of a run in a bucket nobody knows whether it is still arriving.
     store::refuse_bucket("shipping", &flags.data)?;
+    store::refuse_experiment("shipping", &flags.data)?;
     let to = SharedPlace::of(ship.to.as_ref(), privileges::invoking_user())?;
     let options = ship.options(env::temp_dir(), config::redaction(&flags.command_line)?);
     let (passed, result) = Shipper::of_recorded(store::open(&flags.data)?, to, options)?.pass(&mut |wait| {

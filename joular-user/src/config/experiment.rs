@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{ConfigError, duration::parse_duration};
 use crate::{
-    cli::{ExperimentFlags, RunFlags},
+    cli::{ExperimentFlags, RunFlags, refused::BY_EXPERIMENTS},
     experiment::{Circumstances, conduct::Experiment, plan, work::is_amount},
     privileges,
 };
@@ -24,9 +24,9 @@ pub fn experiment(flags: &RunFlags) -> Result<Experiment, ConfigError> {
     let chosen = &flags.experiment;
     let variants = plan::variants(&flags.command, &chosen.variant, &chosen.parameter)
         .map_err(|error| ConfigError::Plain { cause: error.to_string() })?;
-    if flags.flags.json {
+    if let Some(name) = flags.flags.first_of(BY_EXPERIMENTS) {
         return Err(invalid(
-            "json",
+            name,
             "an experiment prints no windows: use --export-json FILE for its results, or --output DIR for all data"
                 .to_owned(),
         ));

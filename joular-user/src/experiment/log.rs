@@ -9,7 +9,7 @@ use std::{
 };
 
 use joular_data::{
-    dataset::{DataSetError, forget},
+    dataset::{DataSetError, forget, store::EXPERIMENT},
     model::units::Pid,
     output::OutputError,
     redact::Redaction,
@@ -24,7 +24,7 @@ use super::{
 };
 
 /// Name of the file.
-pub const FILE: &str = "experiment.json";
+pub const FILE: &str = EXPERIMENT;
 const VERSION: u32 = 1;
 const MAX_FILE_BYTES: u64 = 256 << 20;
 

@@ -3,7 +3,7 @@
 //! restored at the end, and the last table remains. Anywhere else it is one line per window,
 //! without any escape code.
 
-use std::{io::IsTerminal, os::fd::AsFd};
+use std::{env, ffi::OsStr, io::IsTerminal, os::fd::AsFd};
 
 use joular_data::{attribution::window_report::WindowReport, events::RunInfo, text::line::Size, totals::Totals};
 
@@ -16,22 +16,30 @@ pub enum Screen {
         size: Box<dyn Fn() -> Size>,
         colours: bool,
     },
-    /// A file or a pipe.
+    /// A file, a pipe, or a terminal that only takes lines.
     Stream,
 }
 
 impl Screen {
-    /// Finds out what `stream` is. `colours` is the user's wish (`NO_COLOR`).
-    pub fn of(stream: impl AsFd + IsTerminal + 'static, colours: bool) -> Self {
-        if !stream.is_terminal() {
+    /// Finds out what `stream` is, and what the environment says of terminals.
+    pub fn of(stream: impl AsFd + IsTerminal + 'static) -> Self {
+        let (term, no_color) = (env::var_os("TERM"), env::var_os("NO_COLOR"));
+        let Some(colours) = colours(stream.is_terminal(), term.as_deref(), no_color.as_deref()) else {
             return Self::Stream;
-        }
+        };
         let size = move || {
             rustix::termios::tcgetwinsize(&stream)
                 .map_or(Size::DEFAULT, |size| Size::new(size.ws_col.into(), size.ws_row.into()))
         };
         Self::Terminal { size: Box::new(size), colours }
     }
+}
+
+/// Whether a stream shows colours; `None` if it takes no escape codes at all: it is not a terminal, or `TERM` does not say
+/// that it understands them. `NO_COLOR` is that of <https://no-color.org>: an empty one says nothing.
+fn colours(is_terminal: bool, term: Option<&OsStr>, no_color: Option<&OsStr>) -> Option<bool> {
+    let takes_codes = is_terminal && term.is_some_and(|term| !term.is_empty() && term != "dumb");
+    takes_codes.then(|| no_color.is_none_or(OsStr::is_empty))
 }
 
 /// What is on the screen while a run lasts.
@@ -139,9 +147,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_terminal_is_a_stream() {
+    fn a_file_is_a_stream() {
         let null = std::fs::File::open("/dev/null").unwrap();
-        assert!(matches!(Screen::of(null, true), Screen::Stream));
+        assert!(matches!(Screen::of(null), Screen::Stream));
+    }
+
+    #[test]
+    fn a_terminal_has_codes_and_colours_as_the_environment_says() {
+        for (is_terminal, term, no_color, expected) in [
+            (true, Some("xterm-256color"), None, Some(true)),
+            (true, Some("xterm-256color"), Some(""), Some(true)),
+            (true, Some("xterm-256color"), Some("1"), Some(false)),
+            (true, Some("xterm-256color"), Some("0"), Some(false)),
+            (true, Some("linux"), None, Some(true)),
+            (true, Some("dumb"), None, None),
+            (true, Some("dumb"), Some("1"), None),
+            (true, Some(""), None, None),
+            (true, None, None, None),
+            (false, Some("xterm-256color"), None, None),
+            (false, None, Some("1"), None),
+        ] {
+            let found = colours(is_terminal, term.map(OsStr::new), no_color.map(OsStr::new));
+            assert_eq!(found, expected, "{is_terminal} {term:?} {no_color:?}");
+        }
     }
 
     #[test]

@@ -1,9 +1,6 @@
 //! Opens what takes a run's results: the data set, with what ships its runs, and the screen.
 
-use std::{
-    io::{self, IsTerminal as _},
-    sync::Arc,
-};
+use std::{io, sync::Arc};
 
 use joular_data::{
     dataset::{
@@ -53,8 +50,7 @@ impl Outputs {
         outputs.push(Box::new(FaultNotices::new(messages::warn)));
         match config.screen {
             config::Screen::Table => {
-                let colours = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-                let live = (Screen::of(io::stdout(), colours), config.top);
+                let live = (Screen::of(io::stdout()), config.top);
                 let screen = ScreenOutput::new(io::stdout(), Some(live), config.output.clone());
                 outputs.push(Box::new(if config.no_infer { screen.without_inference() } else { screen }));
             }

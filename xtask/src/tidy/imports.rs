@@ -87,7 +87,7 @@ const USER: &[(&str, &[&str])] = &[
     // Commands that are measured.
     ("experiment", &["data", "clock", "privileges", "procs"]),
     // How far a long step is.
-    ("progress", &[]),
+    ("progress", &["output"]),
     ("config", &["data", "privileges", "cli", "procs", "energy", "calibration", "experiment"]),
     (
         "doctor",

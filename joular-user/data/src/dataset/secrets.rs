@@ -17,7 +17,7 @@ use super::{
     error::{DataSetError, Result},
     read::files,
     redacting::{self, InRow},
-    store,
+    store::{self, EXPERIMENT},
     tables::{Processes, Runs, TABLES},
 };
 use crate::{
@@ -33,7 +33,6 @@ const MAX_DEPTH: usize = 8;
 const MAX_TOLD: usize = 10_000;
 const MAX_NAME_CHARS: usize = 64;
 const MAX_LOG_BYTES: u64 = 256 << 20;
-const EXPERIMENT: &str = "experiment.json";
 const RECORDING: &str = "jrec";
 
 /// Where a secret is.

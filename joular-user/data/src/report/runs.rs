@@ -36,6 +36,9 @@ pub struct RunList(Vec<Listed>);
 struct Listed {
     run_id: String,
     host: TargetText,
+    /// Of an experiment: the folder of the variant's data set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data_set: Option<TargetText>,
     /// UTC.
     started: String,
     seconds: Option<f64>,
@@ -60,17 +63,17 @@ pub fn read(root: &Path) -> Result<RunList> {
         // Says why there is none.
         drop(files::find(&store)?);
     }
-    let mut rows = Vec::new();
+    let mut rows: Vec<(RunRow, Option<TargetText>)> = Vec::new();
     for file in found.into_values() {
         match run_row::read(&file) {
-            Ok(row) => rows.push(row),
+            Ok(row) => rows.push((row, file.data_set().map(|folder| folder.to_string_lossy().as_ref().into()))),
             // It was removed meanwhile.
             Err(error) if error.is_gone() => {}
             Err(error) => return Err(error),
         }
     }
-    rows.sort_by_key(|row| row.info.started);
-    Ok(RunList(rows.into_iter().map(|row| Listed::of(row, recorder)).collect()))
+    rows.sort_by_key(|(row, _)| row.info.started);
+    Ok(RunList(rows.into_iter().map(|(row, data_set)| Listed::of(row, data_set, recorder)).collect()))
 }
 
 /// What somebody should know who reads a data set to which a recording still writes.
@@ -93,7 +96,7 @@ fn recorder(store: &Arc<dyn Store>) -> Option<Option<u32>> {
 
 impl Listed {
     /// `recorder` is who writes to the data set now, if anybody does, as far as that is known.
-    fn of(RunRow { info, end, .. }: RunRow, recorder: Option<Option<u32>>) -> Self {
+    fn of(RunRow { info, end, .. }: RunRow, data_set: Option<TargetText>, recorder: Option<Option<u32>>) -> Self {
         let is_recorded = recorder.is_some_and(|pid| pid.is_none_or(|pid| pid == info.profiler_pid.0));
         let ended = match &end {
             Some((end, _)) => end.reason.clone(),
@@ -110,6 +113,7 @@ impl Listed {
             started: time(info.started),
             run_id: info.run_id,
             host: info.host,
+            data_set,
             ended,
             command_line: info.command_line,
         }
@@ -133,21 +137,23 @@ impl RunList {
         let joules =
             |run: &Listed| run.attributed_uj.map(|energy| figures::figure(MicroJoules(energy).joules(), run.label));
         let expendable = |expendable, column: Column| Column { expendable, ..column };
+        let mut columns = vec![
+            Column::words("started (UTC)", &self.0, |run| run.started.clone()),
+            Column::figures("s", &self.0, |run| unknown(run.seconds.map(|seconds| format!("{seconds:.1}")))),
+            expendable(
+                3,
+                Column::figures("windows", &self.0, |run| unknown(run.windows.map(|windows| windows.to_string()))),
+            ),
+            Column::figures("targets' J", &self.0, |run| unknown(joules(run))),
+            expendable(1, Column::words("ended by", &self.0, |run| TargetText::from(run.ended.as_str()).to_string())),
+            expendable(2, Column::words("host", &self.0, |run| run.host.to_string())),
+        ];
+        if self.0.iter().any(|run| run.data_set.is_some()) {
+            let name = |run: &Listed| run.data_set.as_ref().map(ToString::to_string);
+            columns.insert(0, Column::words("data set", &self.0, |run| unknown(name(run))));
+        }
         Table {
-            columns: vec![
-                Column::words("started (UTC)", &self.0, |run| run.started.clone()),
-                Column::figures("s", &self.0, |run| unknown(run.seconds.map(|seconds| format!("{seconds:.1}")))),
-                expendable(
-                    3,
-                    Column::figures("windows", &self.0, |run| unknown(run.windows.map(|windows| windows.to_string()))),
-                ),
-                Column::figures("targets' J", &self.0, |run| unknown(joules(run))),
-                expendable(
-                    1,
-                    Column::words("ended by", &self.0, |run| TargetText::from(run.ended.as_str()).to_string()),
-                ),
-                expendable(2, Column::words("host", &self.0, |run| run.host.to_string())),
-            ],
+            columns,
             heading: "run".to_owned(),
             names: self.0.iter().map(|run| run.run_id.as_str().into()).collect(),
             longest: None,

@@ -115,7 +115,7 @@ pub fn beside(data: &Path, output: &Path, owner: Option<(u32, u32)>) -> Result<C
 
 fn copied(data: &Path, output: &Path, owner: Option<(u32, u32)>, redaction: &Redaction) -> Result<Compacted> {
     let root = root_of(data)?;
-    let _lock = LocalDirectory::new(&root, None).claim(ClaimKind::Read)?;
+    let _lock = store::open(&root)?.claim(ClaimKind::Read)?;
     let mut plan = Plan::of(&root)?;
     replace::refuse_taken(output)?;
     replace::remove_leftover(output, None)?;

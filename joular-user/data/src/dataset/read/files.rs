@@ -1,6 +1,6 @@
 //! Finds the runs of a data set and the files of each ([`crate::dataset::layout`]).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use super::run_row::{self, RunRow};
 use crate::dataset::{
@@ -95,14 +95,18 @@ pub(crate) fn rows(store: &Arc<dyn Store>) -> Result<BTreeMap<RunName, StoredFil
 fn table_files(store: &Arc<dyn Store>, table: &str) -> Result<Vec<(FilePlace, StoredFile)>> {
     let listed = store.list(table, MAX_FILES)?.into_iter();
     let mut files: Vec<_> =
-        listed.filter_map(|within| Some((FilePlace::of(&within)?, StoredFile::new(store, within)))).collect();
+        listed.filter_map(|within| Some((place_of(store, &within)?, StoredFile::new(store, within)))).collect();
     files.sort_by(|(a, _), (b, _)| a.cmp(b));
     Ok(files)
 }
 
+fn place_of(store: &Arc<dyn Store>, within: &Path) -> Option<FilePlace> {
+    FilePlace::of(store.data_set_of(within).1)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path};
+    use std::fs;
 
     use super::*;
     use crate::dataset::store::open as local_store;

@@ -1,7 +1,8 @@
 //! Says where a data set's files lie.
 //!
 //! A [`Store`] lists files, opens them, publishes whole ones and gives out claims. All that reads
-//! or writes a data set goes through it, whether it lies in a directory ([`LocalDirectory`]) or in a bucket.
+//! or writes a data set goes through it, whether it lies in a directory ([`LocalDirectory`]) or in a bucket. Readers
+//! get the data sets of an experiment as one.
 
 #[cfg(feature = "object-store")]
 mod bucket;
@@ -17,6 +18,7 @@ mod room;
 mod scratch;
 mod shared;
 mod trial;
+mod united;
 
 use std::{
     any::Any,
@@ -25,7 +27,6 @@ use std::{
     sync::Arc,
 };
 
-use self::place::{BucketUrl, Place};
 pub use self::{
     create::create_directories,
     directory::LocalDirectory,
@@ -37,6 +38,11 @@ pub use self::{
     scratch::Scratch,
     shared::{SHARE_MARK, SharedPlace},
     trial::{Trial, try_place},
+    united::{EXPERIMENT, refuse_experiment},
+};
+use self::{
+    place::{BucketUrl, Place},
+    united::United,
 };
 use super::error::{DataSetError, Result};
 use crate::output::OutputError;
@@ -56,6 +62,12 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// # Errors
     /// If the store cannot be listed, or has more than `most` files.
     fn list(&self, table: &str, most: usize) -> Result<Vec<PathBuf>>;
+
+    /// The folder of the data set that a file belongs to, and the file's path within that. There is a folder only
+    /// where this unites several data sets.
+    fn data_set_of<'a>(&self, file: &'a Path) -> (Option<&'a Path>, &'a Path) {
+        (None, file)
+    }
 
     /// Opens a file to be read at random. It follows no link out of the store and waits for
     /// nothing.
@@ -102,16 +114,21 @@ pub trait Store: fmt::Debug + Send + Sync {
     fn claim(&self, kind: ClaimKind) -> Result<Claim, OutputError>;
 }
 
-/// The data set in a directory or a bucket, to be read.
+/// The data set in a directory or a bucket, to be read; of an experiment's directory, all its data sets as one.
 ///
 /// # Errors
-/// If there is no such directory, or `root` is not a place. A bucket is not asked yet.
+/// If there is no such directory, `root` is not a place, or an experiment's file cannot be read. A bucket is not asked
+/// yet.
 pub fn open(root: &Path) -> Result<Arc<dyn Store>> {
     let failed = |cause| DataSetError::Open { path: root.into(), cause };
     match Place::of(root)? {
         Place::Directory(root) => {
             fs::read_dir(&root).map_err(failed)?;
-            Ok(Arc::new(LocalDirectory::new(&root, None)))
+            let directory = LocalDirectory::new(&root, None);
+            if let Some(united) = United::of(&directory)? {
+                return Ok(Arc::new(united));
+            }
+            Ok(Arc::new(directory))
         }
         Place::Bucket(url) => bucket(root, &url).map_err(|cause| DataSetError::Bucket { path: root.into(), cause }),
     }
@@ -191,6 +208,11 @@ impl StoredFile {
     /// The name for messages.
     pub fn path(&self) -> PathBuf {
         self.store.path().join(&self.within)
+    }
+
+    /// The folder of its data set, if the store unites several.
+    pub fn data_set(&self) -> Option<&Path> {
+        self.store.data_set_of(&self.within).0
     }
 
     /// Its folder within the store, and its name there.

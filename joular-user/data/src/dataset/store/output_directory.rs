@@ -10,6 +10,7 @@ use super::{
     directory::PARTIAL,
     lock::LOCK,
     place::Place,
+    united,
 };
 use crate::output::{OutputError, Result};
 
@@ -85,6 +86,8 @@ impl OutputDirectory {
 
     fn within(root: &Path, owner: Option<(u32, u32)>) -> Result<Self> {
         let directory = LocalDirectory::new(root, owner).held()?;
+        // A data set beside those of an experiment would hide them.
+        united::refuse("writing to", &directory)?;
         let claim = directory.claim(ClaimKind::Write)?;
         let made = Self { directory, claim };
         let partial = made.directory.partial()?;
