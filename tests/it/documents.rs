@@ -143,3 +143,51 @@ fn every_exit_code_is_documented() {
         assert!(texts.contains(&as_row) || in_help, "exit code {code} is in no table of a document and not in --help");
     }
 }
+
+/// What a file of the product can say: without comments and tests, each literal on one line, and `…` in place of each value.
+fn said(source: &str) -> String {
+    let product = source.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let mut joined = String::new();
+    for line in product.lines().map(str::trim_start).filter(|line| !line.starts_with("//")) {
+        // A backslash at its end joins a line of a literal to the next one.
+        match line.strip_suffix('\\') {
+            Some(begun) => joined.push_str(begun),
+            None => joined.extend([line, "\n"]),
+        }
+    }
+    let mut parts = joined.split('{');
+    let mut said = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once('}') {
+            Some((value, rest)) if !value.contains(['"', '\n']) => said.extend(["…", rest]),
+            _ => said.extend(["{", part]),
+        }
+    }
+    said
+}
+
+#[test]
+fn what_a_file_says_is_found_across_lines_and_values() {
+    let source =
+        "// \"gone\"\nf(\"reading {path:?}: \\\n   it is {}\", g { x });\n#[cfg(test)]\nmod tests {\n\"gone\"}";
+    assert_eq!(said(source), "f(\"reading …: it is …\", g …);\n");
+}
+
+/// Messages have headings in code, as parts of what the sources say, with `…` for each value.
+#[test]
+fn every_message_that_is_explained_can_be_said() {
+    let page = fs::read_to_string(paths::root().join("docs/troubleshooting.md")).unwrap();
+    let files = Command::new("git").args(["ls-files", "joular-user/*.rs"]).current_dir(paths::root()).output().unwrap();
+    let files = String::from_utf8(files.stdout).unwrap();
+    let product = files.lines().filter(|file| !file.contains("tests"));
+    let texts = product.filter_map(|file| fs::read_to_string(paths::root().join(file)).ok());
+    let sources = texts.map(|text| said(&text)).collect::<Vec<_>>();
+    let headings = page.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`'));
+    let messages = headings.map(|heading| heading.trim_matches(['…', ' '])).collect::<Vec<_>>();
+    assert!(messages.len() > 30, "{messages:?}");
+    for message in messages {
+        assert!(message.len() > 20, "docs/troubleshooting.md: '{message}' is too short to be found");
+        let is_said = sources.iter().any(|source| source.contains(message));
+        assert!(is_said, "docs/troubleshooting.md explains '{message}', which joular-bpf does not say");
+    }
+}

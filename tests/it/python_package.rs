@@ -19,7 +19,7 @@ fn its_own_tests_pass() {
     tests.env("JOULAR_BPF", paths::joular_bpf()).args(["-m", "unittest"]);
     let output = tests.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("Ran 3"), "{said}");
+    assert!(output.status.success() && !said.contains("Ran 0 tests"), "{said}");
 }
 
 #[test]
@@ -40,6 +40,7 @@ fn blocks(document: &str) -> String {
 fn all_that_its_page_shows_runs() {
     let folder = tempfile::tempdir().unwrap();
     bad_sets::good(&folder.path().join("joular-out"));
+    fs::create_dir(folder.path().join("experiment")).unwrap();
     for variant in ["old", "new"] {
         bad_sets::good(&folder.path().join("experiment").join(variant));
     }
