@@ -36,6 +36,7 @@ mod rollup;
 mod schema;
 mod secrets;
 mod shipping;
+mod top;
 mod validate;
 
 use std::time::Duration;

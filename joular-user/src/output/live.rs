@@ -16,14 +16,14 @@ pub enum Screen {
         size: Box<dyn Fn() -> Size>,
         colours: bool,
     },
-    /// A file or a pipe.
+    /// A file, a pipe, or a terminal that only prints.
     Stream,
 }
 
 impl Screen {
     /// Finds out what `stream` is. `colours` is the user's wish (`NO_COLOR`).
     pub fn of(stream: impl AsFd + IsTerminal + 'static, colours: bool) -> Self {
-        if !stream.is_terminal() {
+        if !stream.is_terminal() || is_dumb() {
             return Self::Stream;
         }
         let size = move || {
@@ -32,6 +32,11 @@ impl Screen {
         };
         Self::Terminal { size: Box::new(size), colours }
     }
+}
+
+/// Whether the terminal, if there is one, can do nothing but print.
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|name| name == "dumb")
 }
 
 /// What is on the screen while a run lasts.

@@ -19,14 +19,14 @@ mod run_totals;
 mod screen;
 pub mod secret_file;
 #[cfg(test)]
-mod snapshot;
+pub(crate) mod snapshot;
 mod summary;
 
 pub use self::{
     faults::FaultNotices,
     guests::GuestPower,
     json::JsonOutput,
-    live::Screen,
+    live::{Screen, is_dumb},
     metrics::{
         MetricsOutput, ReadService, Server as MetricsServer, ServiceFigures, Shipped, Tls, TlsError, Token, TokenError,
     },
