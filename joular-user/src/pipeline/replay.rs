@@ -43,7 +43,7 @@ pub(super) fn replay(
     mut goes_on: impl FnMut(&Event) -> bool,
 ) -> Result<(), ReplayError> {
     let mut progress = Progress::default();
-    let mut take = |event: Result<Event, RecordingError>| {
+    let mut take = |event: Result<Event, RecordingError>| -> Result<bool, ReplayError> {
         let event = match event? {
             Event::RunStarted(run) => Event::RunStarted(Box::new(with_policy(*run, config)?)),
             event => event,
@@ -55,13 +55,19 @@ pub(super) fn replay(
         progress.note(&event);
         Ok(true)
     };
-    let mut outcome = Ok(true);
-    let mut events = RecordingReader::new(input)?;
-    while let (Ok(true), Some(event)) = (&outcome, events.next()) {
-        outcome = take(event);
+    let mut outcome = Ok(());
+    for event in RecordingReader::new(input)? {
+        match take(event) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => {
+                outcome = Err(error);
+                break;
+            }
+        }
     }
     let closed = if progress.is_open { consumer.take(&cut_off(progress.reached)) } else { Ok(()) };
-    outcome.map(drop).and(closed.map_err(Into::into))
+    outcome.and(closed.map_err(Into::into))
 }
 
 /// How far a replay has come in a run.

@@ -47,8 +47,10 @@ pub fn show(config: &Config) -> Result<Exit, Failure> {
             let file =
                 File::open(recording).map_err(|source| Failure::OpenRecording { path: recording.into(), source })?;
             let (to, asks) = channel();
-            // That the replay is over already is not an error.
-            let asked = Box::new(move |ask| drop(to.send(ask)));
+            let asked = Box::new(move |ask| {
+                // That the replay is over already is not an error.
+                let _over = to.send(ask);
+            });
             let mut outputs = Outputs::open(config, None)?.outputs;
             outputs.push(Box::new(TopOutput::new(AtEnd::Stay, OF_A_REPLAY, asked)));
             let mut consumer = Consumer::new(outputs, None, config.redaction.clone());
@@ -58,7 +60,6 @@ pub fn show(config: &Config) -> Result<Exit, Failure> {
                 pace.wait_for_stop();
             }
             consumer.finish()?;
-            drop(consumer);
             outcome.map_err(|source| Failure::Replay { path: recording.into(), source })?;
             say_where(config);
             Ok(Exit::Success)
@@ -76,12 +77,14 @@ fn watched() -> Watched {
     let (to, left) = oneshot::channel();
     let mut to = Some(to);
     let asked = move |ask| {
-        if ask == Ask::Stop {
-            to.take().map(|to| to.send(()));
+        if ask == Ask::Stop
+            && let Some(to) = to.take()
+        {
+            let _over = to.send(());
         }
     };
     let view = Box::new(TopOutput::new(AtEnd::Close, OF_A_RECORDING, Box::new(asked)));
-    let left = Box::pin(async {
+    let left = Box::pin(async move {
         // Who is gone without a word has left, too.
         let _ = left.await;
         StopReason::Quit

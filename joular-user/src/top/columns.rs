@@ -198,7 +198,7 @@ mod tests {
         };
         for (column, expected, reversed) in [
             (Column::First, "cba", "abc"),
-            (Column::Cpu, "acb", "bac"),
+            (Column::Cpu, "abc", "bca"),
             (Column::Name, "abc", "cba"),
             (Column::Id, "bca", "acb"),
             (Column::Second, "abc", "abc"),

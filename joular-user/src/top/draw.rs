@@ -58,7 +58,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, palette: Palette, notice: Opti
     table(frame, state, palette);
     let detail = lines::detail(state, places.detail.width.into());
     frame.render_widget(Paragraph::new(detail).style(palette.coloured(Color::Cyan)), places.detail);
-    pieces(frame, lines::footer(state, notice), places.footer, palette);
+    pieces(frame, lines::footer(state, notice, places.footer.width.into()), places.footer, palette);
     if state.mode == Mode::Help {
         help(frame, state);
     }

@@ -132,13 +132,14 @@ impl Condenser {
             let thread = Arc::clone(threads.get(row.thread)?.as_ref()?);
             Some(Spent { thread, path: self.path(row.branch, stacks), energy: row.energy, cpu_ns: row.cpu_ns })
         };
+        let spent = report.branches.iter().filter_map(spent).collect();
         Figures {
             index: report.index,
             length_ns: report.length_ns,
             now: RunSums::of(report),
             sums: self.sums.clone(),
             domains: domains(report),
-            spent: report.branches.iter().filter_map(spent).collect(),
+            spent,
         }
     }
 

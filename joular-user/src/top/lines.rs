@@ -24,6 +24,8 @@ pub enum Tone {
 pub type Piece = (Tone, String);
 
 const GAP: usize = 2;
+/// Columns of a doubt.
+const LONGEST_DOUBT: usize = 30;
 
 /// The pieces that have room beside those before them, with gaps between them.
 pub fn fitting(pieces: impl IntoIterator<Item = Piece>, width: usize) -> Vec<Piece> {
@@ -76,10 +78,7 @@ pub fn shares(state: &State) -> Vec<Piece> {
     let others = state.shares.others;
     let mut pieces = vec![(Tone::Plain, format!("over {}:", state.horizon.name()))];
     let doubts = warnings(&state.sums().run);
-    // The first word says what kind it is; the help has the whole.
-    pieces.extend(
-        doubts.iter().map(|doubt| (Tone::Warning, doubt.split([':', ',']).take(2).collect::<Vec<_>>().join(":"))),
-    );
+    pieces.extend(doubts.iter().map(|doubt| (Tone::Warning, shortly(doubt).to_owned())));
     if state.sums().left_out > 0 {
         pieces.push((Tone::Warning, format!("{} not shown", count(state.sums().left_out, "window"))));
     }
@@ -98,6 +97,12 @@ pub fn shares(state: &State) -> Vec<Piece> {
     }
     pieces.push((Tone::Plain, format!("{} J in all", figures::figure(state.sums().run.measured.joules(), label))));
     pieces
+}
+
+/// A doubt up to its first cause, or its kind where that is long. The help has the whole.
+fn shortly(doubt: &str) -> &str {
+    let first = doubt.split(',').next().filter(|first| first.width() <= LONGEST_DOUBT);
+    first.or_else(|| doubt.split(':').next()).unwrap_or_default()
 }
 
 /// What the chart shows.
@@ -125,23 +130,23 @@ pub fn detail(state: &State, width: usize) -> String {
 }
 
 /// Keys, or what is typed, or what the recorder has said meanwhile.
-pub fn footer(state: &State, notice: Option<&str>) -> Vec<Piece> {
+pub fn footer(state: &State, notice: Option<&str>, width: usize) -> Vec<Piece> {
     if state.mode == Mode::Typing {
         let hint = (Tone::Plain, "Enter keep  Esc clear".to_owned());
-        return vec![(Tone::Strong, format!("/{}_", escape(&state.filter))), hint];
+        return vec![(Tone::Strong, cut(&format!("/{}_", escape(&state.filter)), width, Keep::Name)), hint];
     }
     if let Some(notice) = notice {
-        return vec![(Tone::Warning, notice.to_owned())];
+        return vec![(Tone::Warning, cut(notice, width, Keep::Start))];
     }
     let mut pieces = Vec::new();
     let within: Vec<&str> = state.within().collect();
     if !within.is_empty() {
         let names: Vec<String> = within.iter().map(|name| cut(name, 24, Keep::Name)).collect();
-        pieces.push((Tone::Strong, format!("in {}", names.join(" › "))));
+        pieces.push((Tone::Strong, cut(&format!("in {}", names.join(" › ")), width, Keep::Name)));
         pieces.push((Tone::Plain, "Esc up".to_owned()));
     }
     if !state.filter.is_empty() {
-        pieces.push((Tone::Strong, format!("filter: {}", escape(&state.filter))));
+        pieces.push((Tone::Strong, cut(&format!("filter: {}", escape(&state.filter)), width, Keep::Start)));
     }
     let keys =
         ["q quit", "? help", "/ filter", "s sort", "Enter into", "Space hold", "+ - time", "d chart", "r reverse"];

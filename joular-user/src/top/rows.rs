@@ -7,7 +7,7 @@ use std::{
 
 use indexmap::IndexMap;
 use joular_data::{
-    model::units::MicroJoules,
+    model::{target_text::TargetText, units::MicroJoules},
     text::{escape, signature::told_apart},
 };
 
@@ -186,7 +186,7 @@ fn by_method(facts: &[(&Fact, Amount)]) -> Vec<Row> {
     let mut found: IndexMap<u64, (&Method, Row)> = IndexMap::new();
     for (fact, amount) in facts {
         for method in &fact.path.distinct {
-            let (_, row) = found.entry(method.id).or_insert_with(|| (method, Row::named(String::new())));
+            let (_, row) = found.entry(method.id).or_insert_with(|| (&**method, Row::named(String::new())));
             row.second.add(*amount);
         }
         if let Some((_, row)) = fact.path.methods.last().and_then(|leaf| found.get_mut(&leaf.id)) {
@@ -196,9 +196,10 @@ fn by_method(facts: &[(&Fact, Amount)]) -> Vec<Row> {
     }
     let methods: Vec<_> = found.values().map(|(method, _)| method.key.method()).collect();
     let names = told_apart(&methods);
-    let row = |((id, (_, row)), name): ((u64, (&Method, Row)), _)| {
-        let name: joular_data::model::target_text::TargetText = name;
-        Row { key: Key::Method(id), name: name.to_string(), ..row }
+    let row = |((id, (_, row)), name): ((u64, (&Method, Row)), TargetText)| Row {
+        key: Key::Method(id),
+        name: name.to_string(),
+        ..row
     };
     found.into_iter().zip(names).map(row).collect()
 }

@@ -258,7 +258,11 @@ impl Sums {
         let mut order: Vec<usize> = (0..self.facts.len()).collect();
         order.sort_by_key(|at| std::cmp::Reverse(self.facts.get_index(*at).map(|(_, fact)| fact.amount)));
         let mut is_small = vec![false; order.len()];
-        order.iter().skip(MAX_FACTS / 2).filter_map(|at| is_small.get_mut(*at).map(|each| *each = true)).count();
+        for at in order.into_iter().skip(MAX_FACTS / 2) {
+            if let Some(is_small) = is_small.get_mut(at) {
+                *is_small = true;
+            }
+        }
         let old = std::mem::take(&mut self.facts);
         let mut places = Vec::with_capacity(old.len());
         for ((_, fact), is_small) in old.into_iter().zip(is_small) {
