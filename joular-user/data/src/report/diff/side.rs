@@ -94,7 +94,7 @@ impl Side {
         choices: &Choices,
     ) -> Result<Self> {
         let mut data = DataSet::of_store(store, filter)?;
-        if choices.by == CompareBy::Handler {
+        if choices.by == CompareBy::Handler && filter.handler_rules.is_none() {
             data.catalog.handlers = filter.find_handlers(&data.catalog.paths);
         }
         let windows = data.windows(filter);
@@ -333,7 +333,7 @@ impl SideSums {
             cpu: vec![0; windows.len()],
             places: windows.iter().enumerate().map(|(at, window)| ((window.run, window.start), at)).collect(),
             windows,
-            is_allowed: filter.allowed_paths(paths),
+            is_allowed: filter.allowed_paths(catalog),
             of_app,
         }
     }

@@ -56,7 +56,7 @@ impl<'a> Timeline<'a> {
         let mut data = DataSet::open(root, filter)?;
         let mut overview = data.overview(filter)?;
         let summed = data.sums(filter, |_, _| {})?;
-        let allowed = filter.allowed_paths(&data.catalog.paths);
+        let allowed = filter.allowed_paths(&data.catalog);
         let is_allowed = |entry: &&ThreadPath| allowed.get(entry.path.index()).copied().unwrap_or(false);
         overview.inferred = summed.entries.iter().filter(is_allowed).map(|entry| entry.inferred).sum();
         if let Some(app) = app {

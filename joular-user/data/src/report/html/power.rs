@@ -59,7 +59,7 @@ impl<'a> Power<'a> {
         }
         let frames = || catalog.paths.frames_of(path);
         if self.allowed.len() < catalog.paths.len() {
-            self.allowed = self.filter.allowed_paths(&catalog.paths);
+            self.allowed = self.filter.allowed_paths(catalog);
         }
         let leaf = self.allowed[path.index()].then(|| {
             let seen = self.app.map_or_else(|| frames().next_back(), |app| app.leaf(frames().rev()));

@@ -65,7 +65,7 @@ pub struct Filter {
     pub threads: Names,
     pub categories: Vec<Category>,
     pub methods: Names,
-    /// Of call paths, as [`Self::handler_rules`] find them.
+    /// Of call paths, as [`Self::handler_rules`] find them: without these no path has one.
     pub handlers: Names,
     /// How handlers are found, if anything is told apart by them.
     pub handler_rules: Option<Arc<Rules>>,
@@ -164,13 +164,12 @@ impl Filter {
     }
 
     /// By path: whether conditions on methods and handlers allow it.
-    pub fn allowed_paths(&self, paths: &Paths) -> Vec<bool> {
-        let handlers = (!self.handlers.allow_all()).then(|| self.find_handlers(paths));
+    pub fn allowed_paths(&self, catalog: &Catalog) -> Vec<bool> {
+        let paths = &catalog.paths;
         let allows = |path| {
             let mut frames = paths.frames_of(path);
-            let is_handled = handlers.as_ref().is_none_or(|handlers| {
-                handlers.get(path).is_some_and(|handler| self.handlers.allow(handler.method.raw()))
-            });
+            let is_handled = self.handlers.allow_all()
+                || catalog.handlers.get(path).is_some_and(|handler| self.handlers.allow(handler.method.raw()));
             is_handled && (self.methods.allow_all() || frames.any(|frame| self.methods.allow(frame.method().raw())))
         };
         paths.indices().map(allows).collect()

@@ -177,7 +177,7 @@ impl Profile {
     ) -> Self {
         let mut threads = vec![Amounts::default(); catalog.threads.len()];
         let mut sampled = vec![Sampled::default(); catalog.threads.len()];
-        let allowed = filter.allowed_paths(&catalog.paths);
+        let allowed = filter.allowed_paths(&catalog);
         for entry in &entries {
             threads[entry.thread.index()].plus(&entry.amounts());
             sampled[entry.thread.index()].plus(&entry.sampled());

@@ -19,8 +19,8 @@ use crate::{
 
 /// The data set is read once for each.
 const MOST_SPANS: usize = 100;
-/// Rows of a file.
-const MOST_ROWS: usize = 100_000;
+/// Rows of a file: each is compared with each handler.
+const MOST_ROWS: usize = 10_000;
 
 /// When requests were counted; without an end, as far as the selection goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,7 +68,10 @@ pub(super) fn read(path: &Path) -> Result<Counts, RequestsError> {
     let failed = |cause| RequestsError::Read { path: path.to_owned(), cause };
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_path(path).map_err(failed)?;
     let (mut counts, mut numbers) = (Counts::default(), HashMap::new());
-    for (row, line) in reader.deserialize().take(MOST_ROWS).enumerate() {
+    for (row, line) in reader.deserialize().enumerate() {
+        if row >= MOST_ROWS {
+            return Err(RequestsError::Rows { path: path.to_owned(), most: MOST_ROWS });
+        }
         counts.add(&mut numbers, line.map_err(failed)?).map_err(|cause| RequestsError::Row {
             path: path.to_owned(),
             // The first one has the names of columns.
@@ -173,6 +176,8 @@ mod tests {
             let message = parsed(text).unwrap_err();
             assert!(message.contains(expected), "{text}: {message}");
         }
+        let many: String = (0..=10_000).map(|route| format!("/{route},1\n")).collect();
+        assert!(parsed(&format!("route,count\n{many}")).unwrap_err().contains("more than 10000 rows"));
         let many: String = (0..101).map(|second| format!("/a,1,{second},{}\n", second + 1)).collect();
         assert!(parsed(&format!("route,count,begin,end\n{many}")).unwrap_err().contains("of 101 different times"));
     }

@@ -44,6 +44,8 @@ pub enum RequestsError {
     Row { path: PathBuf, row: usize, cause: String },
     #[error("counts of requests in {}: there is none: the file has a line for each route, below the line route,count", path.display())]
     Empty { path: PathBuf },
+    #[error("counts of requests in {}: there are more than {most} rows: sum up routes that belong together", path.display())]
+    Rows { path: PathBuf, most: usize },
     #[error("counts of requests in {}: they are of {spans} different times, and at most {most} can be read", path.display())]
     Spans { path: PathBuf, spans: usize, most: usize },
     #[error(

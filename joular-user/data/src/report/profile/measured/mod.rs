@@ -162,7 +162,7 @@ impl DataSet {
     /// # Errors
     /// If a file cannot be read or is damaged.
     pub fn measured(&mut self, filter: &Filter, summed: &Summed, watch: &mut impl Watch) -> Result<Measured> {
-        let is_allowed = filter.allowed_paths(&self.catalog.paths);
+        let is_allowed = filter.allowed_paths(&self.catalog);
         let mut sums = FactSums::new(filter.exact_names);
         let mut counting = Counting::open(self, filter)?;
         sums.record(counting.counters().map(Measure::Counted));
