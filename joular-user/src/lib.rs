@@ -27,4 +27,5 @@ pub mod shutdown;
 pub mod sources;
 pub mod support;
 pub mod symbols;
+pub mod top;
 pub mod unwind;

@@ -6,10 +6,11 @@
 
 use std::{
     borrow::Cow,
+    collections::VecDeque,
     env,
-    io::{self, Write as _},
+    io::{self, IsTerminal as _, Write as _},
     sync::{
-        Arc, LazyLock, Mutex, PoisonError,
+        Arc, LazyLock, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU8, AtomicUsize, Ordering},
     },
 };
@@ -17,7 +18,7 @@ use std::{
 use jiff::Timestamp;
 use joular_data::{
     redact::{CommandLines, Redacted, Redaction},
-    text::escape,
+    text::{count, escape},
 };
 use serde::Serialize;
 use signal_hook::{consts, flag};
@@ -154,8 +155,71 @@ fn write(level: Level, harmless: &str) {
     let format = FORMAT.load(Ordering::Relaxed);
     let format = [Format::Journal, Format::Json].into_iter().find(|known| *known as u8 == format);
     let line = line(format.unwrap_or(Format::Text), level, &without_secrets(harmless), Timestamp::now());
+    if let Some(waiting) = lock_waiting().as_mut() {
+        return waiting.push(line);
+    }
     // Nobody may be listening any more, which is not a reason to end.
     let _ = io::stderr().lock().write_all(line.as_bytes());
+}
+
+/// Lines that wait while something else has the terminal.
+static WAITING: Mutex<Option<Waiting>> = Mutex::new(None);
+
+fn lock_waiting() -> MutexGuard<'static, Option<Waiting>> {
+    WAITING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[derive(Default)]
+struct Waiting {
+    lines: VecDeque<String>,
+    /// Those that came, whether they are still there or not.
+    count: u64,
+}
+
+/// Lines that wait at most: the last ones.
+pub const MAX_WAITING: usize = 100;
+
+impl Waiting {
+    fn push(&mut self, line: String) {
+        self.count += 1;
+        self.lines.push_back(line);
+        if self.lines.len() > MAX_WAITING {
+            self.lines.pop_front();
+        }
+    }
+}
+
+/// Messages wait as long as it lives if they would go to a terminal, and are written at its end.
+pub struct Held(());
+
+impl Held {
+    /// From now on.
+    pub fn hold() -> Self {
+        if io::stderr().is_terminal() {
+            *lock_waiting() = Some(Waiting::default());
+        }
+        Self(())
+    }
+
+    /// How many wait or waited, and the last one without the program's name.
+    #[allow(clippy::unused_self, reason = "only while they are held")]
+    pub fn last(&self) -> (u64, Option<String>) {
+        let waiting = lock_waiting();
+        let last = waiting.as_ref().and_then(|waiting| waiting.lines.back());
+        let count = waiting.as_ref().map_or(0, |waiting| waiting.count);
+        (count, last.map(|line| line.trim_start_matches("joular-bpf: ").trim_end().to_owned()))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let waiting = lock_waiting().take().unwrap_or_default();
+        let left_out = waiting.count.saturating_sub(waiting.lines.len() as u64);
+        let first =
+            (left_out > 0).then(|| format!("joular-bpf: {} earlier are not shown\n", count(left_out, "message")));
+        let text: String = first.into_iter().chain(waiting.lines).collect();
+        let _ = io::stderr().lock().write_all(text.as_bytes());
+    }
 }
 
 /// A message as it is written, with its line's end.

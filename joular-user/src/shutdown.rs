@@ -31,6 +31,8 @@ pub enum StopReason {
     Reload,
     /// The recording being replayed is over.
     EndOfRecording,
+    /// Who watched it has left.
+    Quit,
     /// Something failed; the message and the exit code say what.
     Failure,
 }
@@ -46,6 +48,7 @@ impl StopReason {
             Self::Command => "end of the command",
             Self::Reload => "SIGHUP",
             Self::EndOfRecording => "end of recording",
+            Self::Quit => "quit",
             Self::Failure => "failure",
         }
     }
@@ -56,14 +59,18 @@ pub struct Shutdown(Source);
 
 enum Source {
     Signals(Signals),
-    Other(Pin<Box<dyn Future<Output = StopReason>>>),
+    Other(End),
 }
+
+/// Resolves once.
+type End = Pin<Box<dyn Future<Output = StopReason>>>;
 
 /// Signals that ask to stop.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Option<(Signal, Reload)>,
+    other: Option<End>,
     asked: Arc<Asked>,
 }
 
@@ -109,6 +116,7 @@ impl Shutdown {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup: None,
+            other: None,
             asked,
         })))
     }
@@ -135,6 +143,15 @@ impl Shutdown {
         })
     }
 
+    /// Also ends a run when `end` resolves. It resolves once.
+    #[must_use]
+    pub fn or_when(self, end: impl Future<Output = StopReason> + 'static) -> Self {
+        Self(match self.0 {
+            Source::Signals(signals) => Source::Signals(Signals { other: Some(Box::pin(end)), ..signals }),
+            other @ Source::Other(_) => other,
+        })
+    }
+
     /// Resolves when the run is to end.
     pub async fn requested(&mut self) -> StopReason {
         match &mut self.0 {
@@ -153,9 +170,16 @@ impl Signals {
                     None => std::future::pending().await,
                 }
             };
+            let other = async {
+                match &mut self.other {
+                    Some(end) => end.await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 _ = self.interrupt.recv() => return StopReason::Interrupt,
                 _ = self.terminate.recv() => return StopReason::Terminate,
+                reason = other => return reason,
                 _ = hangup => {}
             }
             if self.hangup.as_mut().is_some_and(|(_, reload)| reload()) {

@@ -38,6 +38,7 @@ mod rollup;
 mod schema;
 mod secrets;
 mod shipping;
+mod top;
 mod validate;
 
 use std::time::Duration;

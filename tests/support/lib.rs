@@ -52,5 +52,6 @@ pub mod statistics;
 pub mod stolen;
 pub mod strangers;
 pub mod switches;
+pub mod tmux;
 pub mod topology;
 pub mod wall_clock;

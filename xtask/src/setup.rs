@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Command, thread};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use joular_tests::{
-    browser, containers, debian, helm, java, jdk, kernels, native, node, paths, python, servers::Program,
+    browser, containers, debian, helm, java, jdk, kernels, native, node, paths, python, servers::Program, tmux,
 };
 
 use crate::shell;
@@ -53,6 +53,7 @@ pub fn run() -> Result<()> {
     go();
     container_engines();
     prometheus();
+    tmux();
     servers();
     junit();
     musl();
@@ -256,6 +257,14 @@ fn prometheus() {
     if !shell::exists("prometheus") && shell::exists("apt-get") {
         shell::step("installing Prometheus, which scrapes live metrics (90 MB)");
         install_package("prometheus").unwrap_or_else(|error| println!("no Prometheus to scrape with: {error:#}"));
+    }
+}
+
+/// Terminals, on which the view of `top` is tested.
+fn tmux() {
+    if !tmux::is_installed() && shell::exists("apt-get") {
+        shell::step("installing tmux, whose terminals tests type on (2 MB)");
+        install_package("tmux").unwrap_or_else(|error| println!("no terminals to type on: {error:#}"));
     }
 }
 

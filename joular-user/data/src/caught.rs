@@ -18,6 +18,11 @@ pub fn caught<T>(run: impl FnOnce() -> T) -> Option<T> {
     result.ok()
 }
 
+/// Whether this thread would catch a panic now.
+pub fn is_catching() -> bool {
+    IS_CAUGHT.get()
+}
+
 /// Has the program say nothing of panics that are caught.
 pub fn hush() {
     let say = take_hook();

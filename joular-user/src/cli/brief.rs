@@ -3,13 +3,14 @@
 use clap::{Arg, Command};
 
 /// The commands that take the flags of a recording, beside the program itself.
-const RECORDING: [&str; 3] = ["record", "run", "sweep"];
+const RECORDING: [&str; 4] = ["record", "top", "run", "sweep"];
 
 /// What `-h` has of their flags: they have a hundred.
-const COMMON: [&str; 15] = [
+const COMMON: [&str; 16] = [
     "comm",
     "jvms",
     "pid",
+    "replay",
     "duration",
     "frequency",
     "alloc",

@@ -27,6 +27,7 @@ pub mod ship_flags;
 pub mod subcommands;
 pub mod support_flags;
 pub mod sweep_flags;
+pub mod top_flags;
 pub mod validate_flags;
 mod written;
 
@@ -56,6 +57,7 @@ pub use self::{
     subcommands::{AuditFlags, CalibrateFlags, DoctorFlags, JmhFlags, ReattributeFlags, RunsFlags},
     support_flags::SupportFlags,
     sweep_flags::SweepFlags,
+    top_flags::TopFlags,
     validate_flags::ValidateFlags,
 };
 
@@ -89,6 +91,13 @@ pub enum Command {
     /// Record processes: the same as joular-bpf with these flags and no subcommand
     #[command(after_help = "Example: sudo joular-bpf record --jvms -d 60s")]
     Record(Flags),
+
+    /// Watch where the joules go, on the whole terminal
+    ///
+    /// Shows processes, threads, methods and branches with their watts and joules, which can be sorted, filtered and gone
+    /// into. ? shows the keys, q leaves. No data set is written unless --output is given. docs/top.md explains the view.
+    #[command(after_help = "Examples: sudo joular-bpf top\n          joular-bpf top --replay run.jrec")]
+    Top(TopFlags),
 
     /// Run a command and report the energy it used
     ///

@@ -10,17 +10,28 @@ use joular_data::text::escape;
 
 use super::{unless_closed, unwritten};
 use crate::{
-    cli::{AgentFlags, CalibrateFlags, DoctorFlags, Exit, Flags, LogFormat, LogLevel, RunFlags},
+    cli::{AgentFlags, CalibrateFlags, DoctorFlags, Exit, Flags, LogFormat, LogLevel, RunFlags, TopFlags},
     config::{self, AgentConfig, Calibrate, CommandRun, Config},
     doctor, messages, pipeline,
     privileges::lent,
-    sources,
+    sources, top,
 };
 
 pub(super) fn record(flags: Flags) -> anyhow::Result<Exit> {
     let config = Config::load(flags)?;
     messages::redact_by(&config.redaction);
     Ok(pipeline::run(&config)?)
+}
+
+/// Shows a recording on the whole terminal, or its windows in lines where that is not possible.
+pub(super) fn watch(flags: TopFlags) -> anyhow::Result<Exit> {
+    let config = config::top(flags)?;
+    messages::redact_by(&config.redaction);
+    if let Some(why) = top::unfit() {
+        messages::info(&format!("{why}: showing a line for each window instead"));
+        return Ok(pipeline::run(&Config { screen: config::Screen::Table, ..config })?);
+    }
+    Ok(pipeline::show(&config)?)
 }
 
 pub(super) fn measure(flags: &RunFlags) -> anyhow::Result<Exit> {

@@ -33,6 +33,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         None => machine::record(cli.flags),
         Some(Command::Record(flags)) => machine::record(flags),
+        Some(Command::Top(flags)) => machine::watch(flags),
         Some(Command::Run(flags)) if flags.experiment.is_any() => experiment::run(&flags),
         Some(Command::Run(flags)) => machine::measure(&flags),
         Some(Command::Sweep(flags)) => sweep::run(&flags),

@@ -32,6 +32,7 @@ mod selection;
 mod services;
 mod ship;
 mod sweep;
+mod top;
 mod validate;
 mod weights;
 
@@ -68,6 +69,7 @@ pub use self::{
     sampler::SamplerChoice,
     ship::{Ship, ship_once},
     sweep::{SweepRun, sweep},
+    top::top,
     validate::{schedule, validation},
     weights::WeightChoice,
 };

@@ -19,7 +19,7 @@ mod run_totals;
 mod screen;
 pub mod secret_file;
 #[cfg(test)]
-mod snapshot;
+pub(crate) mod snapshot;
 mod summary;
 
 pub use self::{

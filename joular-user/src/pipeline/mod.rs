@@ -23,6 +23,7 @@ mod sampler;
 mod stack_age;
 mod symbol_feed;
 mod told;
+mod top;
 mod trial;
 mod wake;
 mod weights;
@@ -47,6 +48,7 @@ pub use self::{
     deep::{checks_of_service, environment_file},
     failure::Failure,
     replay::policy_again,
+    top::show,
 };
 use self::{
     consumer::Consumer,
@@ -84,16 +86,18 @@ use crate::{
 /// Runs what the configuration says.
 pub fn run(config: &Config) -> Result<Exit, Failure> {
     match &config.input {
-        Input::Live(live) => match record_with(config, live, Until::Stopped)? {
-            Recorded { has_matched: true, .. } => Ok(Exit::Success),
-            Recorded { has_matched: false, .. } => {
-                let advice = "check with `ps -eo pid,comm`";
-                messages::warn(&format!("no process matched {} during the run: {advice}", live.selection));
-                Ok(Exit::NothingMatched)
-            }
-        },
+        Input::Live(live) => Ok(exit_of(&record_with(config, live, Until::Stopped)?, live)),
         Input::Replay(recording) => replay(config, recording),
     }
+}
+
+fn exit_of(recorded: &Recorded, live: &config::Live) -> Exit {
+    if recorded.has_matched {
+        return Exit::Success;
+    }
+    let advice = "check with `ps -eo pid,comm`";
+    messages::warn(&format!("no process matched {} during the run: {advice}", live.selection));
+    Exit::NothingMatched
 }
 
 /// How a recording came to its end.
@@ -111,6 +115,8 @@ enum Until {
     Reloaded(agent::Service),
     /// The end of a command.
     Command(Box<command::Command>),
+    /// A signal, or that who watches it has left.
+    Left(top::Watched),
 }
 
 /// Records in an event loop.
@@ -131,7 +137,7 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
     let listen = || Shutdown::listen(Exit::Interrupted.code());
     let has_begun = match &until {
         Until::Reloaded(service) => Some(Rc::clone(&service.has_begun)),
-        Until::Stopped | Until::Command(_) => None,
+        Until::Stopped | Until::Command(_) | Until::Left(_) => None,
     };
     let is_service = has_begun.is_some();
     let (start, marks, totals, mut shutdown) = match until {
@@ -142,6 +148,9 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
         Until::Command(command) => {
             let command::Parts { start, arriving, shutdown, totals } = command.parts().map_err(unheard)?;
             (Some(start), Marks::of(arriving), totals, shutdown)
+        }
+        Until::Left(top::Watched { view, left }) => {
+            (None, Marks::none(), Some(view), listen().map(|signals| signals.or_when(left)).map_err(unheard)?)
         }
     };
     lent::take_up().map_err(unprivileged)?;
@@ -268,7 +277,7 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
 fn replay(config: &Config, recording: &Path) -> Result<Exit, Failure> {
     let file = File::open(recording).map_err(|source| Failure::OpenRecording { path: recording.into(), source })?;
     let mut consumer = Consumer::new(Outputs::open(config, None)?.outputs, None, config.redaction.clone());
-    let outcome = replay::replay(file, config, &mut consumer);
+    let outcome = replay::replay(file, config, &mut consumer, |_| true);
     consumer.finish()?;
     outcome.map_err(|source| Failure::Replay { path: recording.into(), source })?;
     Ok(Exit::Success)

@@ -35,18 +35,37 @@ pub enum ReplayError {
 
 /// Feeds a recording to the consumer. If it is cut off, or an output fails,
 /// everything up to there is interpreted and the run is closed before the
-/// error is returned.
-pub(super) fn replay(input: impl Read, config: &Config, consumer: &mut Consumer) -> Result<(), ReplayError> {
+/// error is returned. `goes_on` is asked before each event: no is as if the recording ended there.
+pub(super) fn replay(
+    input: impl Read,
+    config: &Config,
+    consumer: &mut Consumer,
+    mut goes_on: impl FnMut(&Event) -> bool,
+) -> Result<(), ReplayError> {
     let mut progress = Progress::default();
-    let outcome = RecordingReader::new(input)?.try_for_each(|event| {
+    let mut take = |event: Result<Event, RecordingError>| -> Result<bool, ReplayError> {
         let event = match event? {
             Event::RunStarted(run) => Event::RunStarted(Box::new(with_policy(*run, config)?)),
             event => event,
         };
+        if !goes_on(&event) {
+            return Ok(false);
+        }
         consumer.take(&event)?;
         progress.note(&event);
-        Ok(())
-    });
+        Ok(true)
+    };
+    let mut outcome = Ok(());
+    for event in RecordingReader::new(input)? {
+        match take(event) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => {
+                outcome = Err(error);
+                break;
+            }
+        }
+    }
     let closed = if progress.is_open { consumer.take(&cut_off(progress.reached)) } else { Ok(()) };
     outcome.and(closed.map_err(Into::into))
 }
@@ -135,7 +154,7 @@ mod tests {
         ];
         let flags = Flags { replay: Some("some.jrec".into()), ..Flags::default() };
         let config = Config::load(flags).unwrap();
-        let outcome = replay(bytes, &config, &mut Consumer::new(outputs, None, config.redaction.clone()));
+        let outcome = replay(bytes, &config, &mut Consumer::new(outputs, None, config.redaction.clone()), |_| true);
         (outcome, std::fs::read_to_string(summary).unwrap())
     }
 

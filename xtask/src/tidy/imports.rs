@@ -84,6 +84,8 @@ const USER: &[(&str, &[&str])] = &[
     ("calibration", &["data", "clock", "privileges", "energy", "context", "kernel"]),
     // Files for virtual machines have the form that a source reads.
     ("output", &["data", "clock", "failing", "energy"]),
+    // The view on the whole terminal.
+    ("top", &["data", "messages", "output"]),
     // Commands that are measured.
     ("experiment", &["data", "clock", "privileges", "procs"]),
     // How far a long step is.
@@ -120,6 +122,7 @@ const USER: &[(&str, &[&str])] = &[
             "unwind",
             "calibration",
             "output",
+            "top",
             "progress",
             "experiment",
             "config",
@@ -133,6 +136,7 @@ const USER: &[(&str, &[&str])] = &[
             "privileges",
             "cli",
             "output",
+            "top",
             "config",
             "doctor",
             "sources",

@@ -23,7 +23,7 @@ pub struct MethodKey {
 }
 
 impl MethodKey {
-    pub(super) fn of(frame: &Frame) -> Self {
+    pub fn of(frame: &Frame) -> Self {
         let mut text = match &frame.class {
             Some(class) => format!("{}.{}", generated::family(class.raw()), frame.name.raw()),
             None => frame.name.raw().to_owned(),
@@ -48,7 +48,8 @@ impl MethodKey {
         self.text.get(self.signature_end..).filter(|text| !text.is_empty())
     }
 
-    fn method(&self) -> Method<'_> {
+    /// What tells it from methods of the same name.
+    pub fn method(&self) -> Method<'_> {
         Method { name: self.name(), signature: self.signature(), module: self.module() }
     }
 }
