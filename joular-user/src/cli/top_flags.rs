@@ -1,4 +1,4 @@
-//! Defines the flags of `top`: those of a recording that make sense for who watches it.
+//! Defines the flags of `top`: those of a recording that make sense for a live view.
 
 use std::path::PathBuf;
 

@@ -170,7 +170,7 @@ mod tests {
     fn who_leaves_ends_the_replay_while_it_waits() {
         let (mut pace, _to) = pace(&[Ask::Stop]);
         assert!(!pace.goes_on(&window(0)));
-        // And who is gone without a word.
+        // And a view that ended without saying so.
         let (mut pace, to) = self::pace(&[]);
         drop(to);
         assert!(!pace.goes_on(&window(0)));

@@ -108,7 +108,7 @@ impl Column {
         columns.into_iter().map(place).collect()
     }
 
-    /// A row's figure in this column; the name is for who knows its width.
+    /// A row's figure in this column; empty for the name, whose text depends on its width.
     pub fn figure(self, row: &Row, units: &Units) -> String {
         let power = |energy| figures::figure(watts(energy, units.ns), units.label);
         match self {

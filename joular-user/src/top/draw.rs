@@ -28,7 +28,7 @@ const WITH_SCALE: u16 = 60;
 /// Milliwatts are drawn: the chart takes whole numbers.
 const MILLI: f64 = 1000.0;
 
-/// What has no colour on terminals that shall have none.
+/// How tones look; without colours if the user wants none.
 #[derive(Clone, Copy)]
 pub struct Palette {
     pub has_colours: bool,

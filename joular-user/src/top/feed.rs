@@ -32,7 +32,7 @@ struct Waiting {
 pub struct Feed {
     waiting: Mutex<Waiting>,
     taken: Condvar,
-    /// Whether who puts news here waits until there is room.
+    /// Whether [`Feed::put`] waits until there is room.
     is_patient: bool,
 }
 
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replay_waits_until_windows_are_taken_or_nobody_takes_any() {
+    fn a_replay_waits_until_windows_are_taken_or_the_view_is_closed() {
         let feed = Arc::new(Feed::new(true));
         let filled = Arc::clone(&feed);
         let replay = thread::spawn(move || (0..200).for_each(|index| filled.put(window(index))));

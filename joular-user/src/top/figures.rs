@@ -1,4 +1,4 @@
-//! Takes out of a window what the view shows: who spent what on which call path. Names are shared and outlive the
+//! Takes out of a window what the view shows: what each thread spent on each call path. Names are shared and outlive the
 //! recorder's tables, so that another thread can keep them.
 
 use std::{

@@ -93,7 +93,7 @@ pub fn shares(state: &State) -> Vec<Piece> {
     let rest =
         MicroJoules(others.total().0.saturating_sub(others.other_processes.0 + others.kernel.0 + others.profiler.0));
     if rest.0 > 0 {
-        pieces.push((Tone::Plain, format!("nobody's {} W", power(rest))));
+        pieces.push((Tone::Plain, format!("unattributed {} W", power(rest))));
     }
     pieces.push((Tone::Plain, format!("{} J in all", figures::figure(state.sums().run.measured.joules(), label))));
     pieces

@@ -30,9 +30,9 @@ use crate::{messages, output::Screen};
 /// What the user asks of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// It shall end.
+    /// The run ends.
     Stop,
-    /// A replay shall go to its end at once.
+    /// A replay goes to its end at once.
     ToEnd,
 }
 
@@ -47,7 +47,7 @@ enum Wake {
     Close,
 }
 
-/// Events that wait at most. Who types more waits.
+/// Events that wait at most; the terminal keeps what is typed beyond that.
 const MAX_EVENTS: usize = 64;
 /// How long the run waits at its end for a terminal that does not take what is written.
 const CLOSING: Duration = Duration::from_secs(2);

@@ -19,7 +19,7 @@ const MAX_TURNED: usize = 4096;
 /// Characters of a filter.
 const MAX_FILTER: usize = 100;
 
-/// What an action asks of who runs the view.
+/// What an action asks of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     None,

@@ -231,7 +231,7 @@ impl Sums {
         }
     }
 
-    /// Lets go what is older than a minute, or more than is kept.
+    /// Drops windows older than a minute, and the oldest where there are too many rows.
     fn forget_recent(&mut self) {
         let mut ns = self.recent.iter().map(|recent| recent.length_ns).fold(0, u64::saturating_add);
         while self.recent.len() > 1 && (ns > Horizon::Minute.longest_ns() || self.recent_rows > MAX_RECENT_ROWS) {
@@ -241,7 +241,7 @@ impl Sums {
         }
     }
 
-    /// Folds the smaller half away if there are too many.
+    /// Folds the smaller half if there are too many.
     fn fold(&mut self) {
         if self.facts.len() <= MAX_FACTS {
             return;

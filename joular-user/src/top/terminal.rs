@@ -80,7 +80,7 @@ fn give_back() {
     }
 }
 
-/// Hands on what is typed and clicked and how large the terminal is, until nobody wants to know or the terminal is gone.
+/// Hands on keys, clicks and new sizes of the terminal, until `to` returns false or the terminal is gone.
 pub fn listen(mut to: impl FnMut(Event) -> bool) {
     while let Ok(event) = event::read() {
         if !to(event) {
