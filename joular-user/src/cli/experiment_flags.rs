@@ -20,6 +20,15 @@ pub struct ExperimentFlags {
     #[arg(long, value_name = "TIME")]
     pub cool_down: Option<String>,
 
+    /// A shell command that sh runs before each run, warm-ups too, as the command's user; its energy is not counted, and
+    /// if it fails, the experiment ends. {NAME} stands for the value of a parameter
+    #[arg(long, value_name = "COMMAND")]
+    pub prepare: Option<String>,
+
+    /// The same after each run, also after one that failed (hyperfine's --conclude); its energy is not counted
+    #[arg(long, value_name = "COMMAND")]
+    pub cleanup: Option<String>,
+
     /// A command to compare, cut into words as a shell does; may be repeated, instead of a command after --
     #[arg(long, value_name = "NAME='CMD'")]
     pub variant: Vec<String>,

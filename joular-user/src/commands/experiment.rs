@@ -66,6 +66,7 @@ pub(super) fn on_this_machine(experiment: &mut Experiment, run: &CommandRun) {
     let Host { name, cpu_model, online_cpus, kernel, .. } = Host::of_this_machine(&run.config.proc_root);
     messages::redact_by(&run.config.redaction);
     experiment.redaction = run.config.redaction.clone();
+    experiment.around.user = run.user.clone();
     let of_options = std::mem::take(&mut experiment.circumstances);
     experiment.circumstances = Circumstances { host: name.to_string(), cpu_model, online_cpus, kernel, ..of_options };
 }
@@ -110,6 +111,7 @@ impl Shown {
                 pid.0
             )),
             Step::Cooling => self.say("pausing"),
+            Step::Around { variant, side } => self.say(&format!("{} {}", escape(variant), side.option())),
             Step::Ended(_) => {
                 if let Some(progress) = &self.progress {
                     progress.step();

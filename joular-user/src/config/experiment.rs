@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{ConfigError, duration::parse_duration};
 use crate::{
     cli::{ExperimentFlags, RunFlags, refused::BY_EXPERIMENTS},
-    experiment::{Circumstances, conduct::Experiment, plan, work::is_amount},
+    experiment::{Circumstances, around::Around, conduct::Experiment, plan, work::is_amount},
     privileges,
 };
 
@@ -45,6 +45,7 @@ pub fn experiment(flags: &RunFlags) -> Result<Experiment, ConfigError> {
         repeat,
         warmup: chosen.warmup.unwrap_or_default(),
         cool_down: cool_down.map_err(|error| invalid("cool-down", error.to_string()))?.unwrap_or(Duration::ZERO),
+        around: Around { prepare: chosen.prepare.clone(), cleanup: chosen.cleanup.clone(), user: None },
         seed: chosen.seed,
         directory: flags.flags.output.clone(),
         shows_output: chosen.show_output,
@@ -70,6 +71,8 @@ fn options(flags: &RunFlags) -> BTreeMap<String, Value> {
         "phase-end": flags.phase_end,
         "mark": flags.mark,
         "cool-down": flags.experiment.cool_down,
+        "prepare": flags.experiment.prepare,
+        "cleanup": flags.experiment.cleanup,
         "ignore-failure": flags.experiment.ignore_failure,
     });
     let more = if let Value::Object(more) = more { more } else { Map::new() };

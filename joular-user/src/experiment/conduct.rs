@@ -9,11 +9,12 @@ use std::{
 
 use joular_data::{dataset::store, model::units::Pid, output::OutputError, redact::Redaction};
 use rustix::process::Signal;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{
+    around::{Around, Side},
     circumstances::Circumstances,
-    launch::exit_code,
+    launch::{LaunchError, exit_code},
     log::{Log, LogError, RunRecord},
     plan::{Place, Variant, order},
     signals::HandedOn,
@@ -24,6 +25,8 @@ use super::{
 /// only bounds a hang.
 const MOST_WAIT: Duration = Duration::from_secs(120);
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+/// A terminal's Ctrl-C ends a command as well, whose end may be noticed before the key.
+const MOST_BEHIND: Duration = Duration::from_millis(100);
 
 /// What is run, how often and how.
 #[derive(Clone, Debug)]
@@ -35,6 +38,8 @@ pub struct Experiment {
     pub warmup: u32,
     /// Pause before each run but the first.
     pub cool_down: Duration,
+    /// What runs before and after each run, warm-ups too, and is not measured.
+    pub around: Around,
     pub seed: Option<u64>,
     /// Holds the log, and a data set for each variant. Without it nothing is kept.
     pub directory: Option<PathBuf>,
@@ -68,6 +73,10 @@ pub enum ConductError {
     Command { variant: String, code: u8 },
     #[error("a run of {variant} was not recorded: {said}")]
     Recording { variant: String, code: u8, said: String },
+    #[error("{option} of {variant} ({command}): {source}")]
+    Launch { option: &'static str, variant: String, command: String, source: LaunchError },
+    #[error("{option} of {variant} ended with exit code {code}: see why with --show-output: {command}")]
+    Around { option: &'static str, variant: String, command: String, code: u8 },
     #[error("{variant} printed no number that --work-regex finds: check it with --show-output")]
     NoWork { variant: String },
 }
@@ -91,6 +100,11 @@ pub enum Step<'a> {
         pid: Pid,
     },
     Cooling,
+    /// A command runs before or after a run.
+    Around {
+        variant: &'a str,
+        side: Side,
+    },
     /// A run counts.
     Ended(&'a RunRecord),
     /// What a run said, once each.
@@ -207,11 +221,24 @@ impl Conductor<'_> {
                 () = self.signals.end() => {}
             }
         }
-        if let Some(signal) = self.signals.asked_to_end() {
-            return Ok(Next::Interrupted(code_of(signal)));
+        if let Next::Interrupted(code) = self.next() {
+            return Ok(Next::Interrupted(code));
         }
         self.has_run = true;
         (self.tell)(Step::Running { variant: &variant.name, round: place.round, is_warmup });
+        if let Next::Interrupted(code) = self.around(Side::Before, variant).await? {
+            return Ok(Next::Interrupted(code));
+        }
+        let next = self.measured(place, variant, is_warmup).await;
+        // What was prepared is undone whatever became of the run, whose own error is the one that is told.
+        let after = self.around(Side::After, variant).await;
+        Ok(match (next?, after?) {
+            (Next::On, after) => after,
+            (interrupted, _) => interrupted,
+        })
+    }
+
+    async fn measured(&mut self, place: Place, variant: &Variant, is_warmup: bool) -> Result<Next, ConductError> {
         let directory = self.experiment.directory.as_ref().filter(|_| !is_warmup);
         let output = directory.map(|directory| directory.join(variant.folder()));
         let trial = Trial::start(output, self.experiment.shows_output, &variant.command, self.arguments)?;
@@ -222,6 +249,39 @@ impl Conductor<'_> {
             self.log.tidy(directory, place.variant)?;
         }
         next
+    }
+
+    /// Runs the command on one side of a run, if there is one.
+    async fn around(&mut self, side: Side, variant: &Variant) -> Result<Next, ConductError> {
+        let Experiment { around, shows_output, .. } = self.experiment;
+        let Some(command) = around.command(side, variant) else { return Ok(self.next()) };
+        (self.tell)(Step::Around { variant: &variant.name, side });
+        let was_asked_to_end = self.signals.asked_to_end().is_some();
+        let (option, name) = (side.option(), || variant.name.clone());
+        let status = match around.start(&command, *shows_output) {
+            Ok(mut launched) => {
+                let pid = launched.pid;
+                tokio::select! {
+                    status = launched.ended() => status,
+                    // It goes on for ever.
+                    () = self.signals.forward(pid) => launched.ended().await,
+                }
+            }
+            Err(error) => Err(error),
+        };
+        let code = match status {
+            Ok(status) => exit_code(status),
+            Err(source) => return Err(ConductError::Launch { option, variant: name(), command, source }),
+        };
+        if code != 0 && (was_asked_to_end || timeout(MOST_BEHIND, self.signals.end()).await.is_err()) {
+            return Err(ConductError::Around { option, variant: name(), command, code });
+        }
+        Ok(self.next())
+    }
+
+    /// Whether somebody asked to end.
+    fn next(&self) -> Next {
+        self.signals.asked_to_end().map_or(Next::On, |signal| Next::Interrupted(code_of(signal)))
     }
 
     async fn ended(&mut self, mut trial: Trial) -> Result<Ended, ConductError> {
@@ -241,8 +301,8 @@ impl Conductor<'_> {
     }
 
     fn taken(&mut self, place: Place, variant: &Variant, ended: Ended, is_warmup: bool) -> Result<Next, ConductError> {
-        if let Some(signal) = self.signals.asked_to_end() {
-            return Ok(Next::Interrupted(code_of(signal)));
+        if let Next::Interrupted(code) = self.next() {
+            return Ok(Next::Interrupted(code));
         }
         let name = variant.name.clone();
         let Some(outcome) = ended.outcome else {
