@@ -7,10 +7,19 @@ use clap::Args;
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Experiments")]
 pub struct ExperimentFlags {
-    /// Run the command, or each variant, so many times, in a random order [default: 3 with --variant or --parameter,
-    /// otherwise 1]
+    /// Run the command, or each variant, so many times, in a random order; with --until-interval, at most so many times
+    /// [default: 100 with --until-interval, 3 with --variant or --parameter, otherwise 1]
     #[arg(long, value_name = "COUNT")]
     pub repeat: Option<u32>,
+
+    /// Repeat until the 95 % interval of each variant's mean energy (or energy per unit of work) is within so many percent
+    /// of the mean, such as 2%, for at most --repeat rounds. An interval that ended an experiment is slightly too narrow
+    #[arg(long, value_name = "PERCENT")]
+    pub until_interval: Option<String>,
+
+    /// Runs of each variant before --until-interval may end the experiment [default: 10, or --repeat if that is less]
+    #[arg(long, value_name = "COUNT")]
+    pub min_runs: Option<u32>,
 
     /// Run each variant so many times before, without counting these runs
     #[arg(long, value_name = "COUNT")]

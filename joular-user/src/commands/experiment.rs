@@ -4,8 +4,7 @@ use std::{env, ffi::OsString, io, path::Path};
 
 use anyhow::{Context as _, anyhow, bail};
 use joular_data::{
-    experiment::replicates::{self, Replicate, Summary},
-    model::domain::Label,
+    experiment::replicates::Summary,
     report::{
         self, Format, artifact,
         diff::{Choices, CompareBy, FailOn, Per, View, Work},
@@ -47,7 +46,7 @@ pub(super) fn run(flags: &RunFlags) -> anyhow::Result<Exit> {
         tell_of_interruption(&experiment, &conducted.log);
         return Ok(Exit::Command(code));
     }
-    let summary = summary(&conducted.log);
+    let summary = conducted.log.summary();
     let is_quiet = flags.flags.quiet;
     if !is_quiet {
         said(|mut out| summary.write(Format::Text, &mut out))?;
@@ -76,7 +75,7 @@ pub(super) fn conducted(experiment: &Experiment) -> anyhow::Result<Conducted> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the event loop")?;
     let arguments: Vec<OsString> = env::args_os().collect();
-    let mut shown = Shown { progress: None, repeat: experiment.repeat };
+    let mut shown = Shown { progress: None, repeat: experiment.repeat, is_open: experiment.until.is_some() };
     runtime.block_on(conduct(experiment, &arguments, &mut |step| shown.take(&step))).map_err(Into::into)
 }
 
@@ -92,6 +91,8 @@ pub(super) const fn exit_of(error: &ConductError) -> Exit {
 struct Shown {
     progress: Option<Progress>,
     repeat: u32,
+    /// Whether fewer may be enough.
+    is_open: bool,
 }
 
 impl Shown {
@@ -99,7 +100,8 @@ impl Shown {
         match step {
             Step::Begun { runs, done, seed } => {
                 let before = if *done > 0 { format!(", {done} are done already") } else { String::new() };
-                messages::info(&format!("{runs} runs in random order (--seed {seed}){before}"));
+                let most = if self.is_open && *runs > 0 { "at most " } else { "" };
+                messages::info(&format!("{most}{runs} runs in random order (--seed {seed}){before}"));
                 self.progress = (*runs > 0).then(|| Progress::of_steps("starting", (*runs).into()));
             }
             Step::Running { variant, round, is_warmup } => {
@@ -143,30 +145,6 @@ pub(super) fn tell_of_interruption(experiment: &Experiment, log: &Log) {
         ),
         None => format!("interrupted after {done}, which are lost: with --output an experiment can go on"),
     });
-}
-
-/// Figures of all runs.
-fn summary(log: &Log) -> Summary {
-    let variants = log.variants.iter().enumerate().map(|(at, variant)| replicates::Variant {
-        name: variant.name.clone(),
-        replicates: log.runs_of(at).map(replicate).collect(),
-    });
-    let named = |name: &String| Label::ALL.into_iter().find(|label| label.name() == name);
-    let label = log.runs.iter().filter_map(|run| named(run.outcome.label.as_ref()?)).max();
-    replicates::summarize(&variants.collect::<Vec<_>>()).labelled(label)
-}
-
-#[allow(clippy::cast_precision_loss, reason = "figures for people")]
-fn replicate(run: &RunRecord) -> Replicate {
-    Replicate {
-        order: run.order,
-        joules: run.outcome.energy_uj as f64 / 1e6,
-        seconds: run.outcome.duration_ns as f64 / 1e9,
-        cpu_seconds: run.outcome.cpu_ns as f64 / 1e9,
-        work: run.outcome.work,
-        temperature_celsius: run.outcome.temperature_celsius,
-        frequency_mhz: run.outcome.frequency_mhz,
-    }
 }
 
 /// Prints on standard error, where totals of commands are.

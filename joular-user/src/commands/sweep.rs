@@ -50,6 +50,9 @@ pub(super) fn run(flags: &SweepFlags) -> anyhow::Result<Exit> {
         }
         return Ok(Exit::Command(code));
     }
+    if let Some(precision) = conducted.log.precision() {
+        messages::info(&precision.sentence());
+    }
     let found = Sweep::read(&steps(&sweep), &Filter::default(), app.as_ref(), sweep.view)?;
     if !flags.run.flags.quiet {
         said(|mut out| found.write(Format::Text, sweep.methods, &mut out))?;

@@ -34,7 +34,9 @@ pub fn sweep(flags: &SweepFlags) -> Result<SweepRun, ConfigError> {
     let parsed = Parameter::parse(parameter).map_err(|error| invalid("parameter", &error.to_string()))?;
     let values = parsed.numbers().ok_or_else(|| invalid("parameter", "all values of a sweep are numbers"))?;
     let mut run: RunFlags = flags.run.clone();
-    run.experiment.repeat.get_or_insert(REPEAT);
+    if run.experiment.until_interval.is_none() {
+        run.experiment.repeat.get_or_insert(REPEAT);
+    }
     let view = match flags.view.as_deref() {
         None | Some("self") => View::Itself,
         Some("total") => View::Total,
@@ -68,6 +70,8 @@ mod tests {
         let names: Vec<&str> = found.experiment.variants.iter().map(|variant| variant.name.as_str()).collect();
         assert_eq!(names, ["n=10", "n=20", "n=40"]);
         assert_eq!(resolved(&["--parameter", "n=1..4", "--repeat", "5", "--methods", "0"]).unwrap().methods, None);
+        let open = resolved(&["--parameter", "n=1..4", "--until-interval", "2"]).unwrap().experiment;
+        assert_eq!((open.repeat, open.until.map(|until| until.min_runs)), (100, Some(10)));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::{
     around::{Around, Side},
     circumstances::Circumstances,
     launch::{LaunchError, exit_code},
-    log::{Log, LogError, RunRecord},
+    log::{Log, LogError, Rounds, RunRecord, Until},
     plan::{Place, Variant, order},
     signals::HandedOn,
     trial::{Ended, Outcome, Trial, TrialError, is_left_behind},
@@ -32,8 +32,10 @@ const MOST_BEHIND: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug)]
 pub struct Experiment {
     pub variants: Vec<Variant>,
-    /// Runs of each variant that count.
+    /// Runs of each variant that count; with `until`, at most.
     pub repeat: u32,
+    /// When fewer are enough.
+    pub until: Option<Until>,
     /// Runs of each variant before, that do not.
     pub warmup: u32,
     /// Pause before each run but the first.
@@ -84,7 +86,7 @@ pub enum ConductError {
 /// What happens meanwhile.
 #[derive(Debug)]
 pub enum Step<'a> {
-    /// So many runs are to come, and so many are done already.
+    /// So many runs are to come at most, and so many are done already.
     Begun {
         runs: u32,
         done: u32,
@@ -133,9 +135,12 @@ pub async fn conduct(
     let circumstances = experiment.circumstances.clone();
     let log = Log::new(seed, &experiment.variants, experiment.work_rule.clone(), circumstances);
     let mut log = log.redacted(&experiment.redaction);
+    let rounds = Rounds { repeat: experiment.repeat, warmup: experiment.warmup, until: experiment.until };
+    log.rounds = Some(rounds);
     if let Some(directory) = &experiment.directory {
         store::create_directories(directory, experiment.owner)?;
         log = Log::resume(directory, log, experiment.seed, &experiment.redaction)?;
+        log.rounds = Some(rounds);
         for variant in 0..experiment.variants.len() {
             tokio::select! {
                 tidied = tidy_when_free(&log, directory, variant, tell) => tidied?,
@@ -191,7 +196,8 @@ enum Next {
 impl Conductor<'_> {
     async fn all(&mut self) -> Result<Option<u8>, ConductError> {
         let places = order(self.experiment.variants.len(), self.experiment.repeat, self.log.seed);
-        let todo: Vec<Place> = places.filter(|place| !self.log.has(*place)).collect();
+        let is_precise = self.log.is_precise();
+        let todo: Vec<Place> = places.filter(|place| !is_precise && !self.log.has(*place)).collect();
         let done = u32::try_from(self.log.runs.len()).unwrap_or(u32::MAX);
         let runs = u32::try_from(todo.len()).unwrap_or(u32::MAX);
         (self.tell)(Step::Begun { runs, done, seed: self.log.seed });
@@ -205,6 +211,9 @@ impl Conductor<'_> {
             }
         }
         for place in todo {
+            if self.log.is_precise() {
+                break;
+            }
             if let Next::Interrupted(code) = self.one(place, false).await? {
                 return Ok(Some(code));
             }

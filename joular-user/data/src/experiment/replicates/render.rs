@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Figure, Ranked, Stats, Summary};
+use super::{Figure, Precision, Ranked, Stats, Summary};
 use crate::{
     experiment::cells::{NAME_WIDTH, sized, text_name},
     report::Format,
@@ -86,6 +86,7 @@ impl Summary {
                 text_name(&variant.name)
             ));
         }
+        lines.extend(self.precision.iter().map(Precision::sentence));
         for variant in &self.variants {
             for run in &variant.outliers {
                 let (prefix, factor) = sized(run.median);
@@ -108,8 +109,9 @@ impl Summary {
         let headings =
             Figure::ALL.iter().flat_map(|figure| COLUMNS.map(|column| format!("{}_{column}", figure.name())));
         let around = ["outliers", "ranked_by", "ratio", "ratio_low", "ratio_high", "p", "verdict", "energy_label"];
+        let wanted = ["wanted_percent", "percent", "is_reached"].map(|column| format!("interval_{column}"));
         let start = ["variant", "runs"].map(String::from).into_iter();
-        let mut said = csv::line(start.chain(headings).chain(around.map(String::from)));
+        let mut said = csv::line(start.chain(headings).chain(around.map(String::from)).chain(wanted));
         for (at, variant) in self.variants.iter().enumerate() {
             let mut cells = vec![csv::name(variant.name.raw()), variant.runs.to_string()];
             for stats in Figure::ALL.map(|figure| variant.stats(figure)) {
@@ -134,6 +136,10 @@ impl Summary {
             cells.extend([ranked.and_then(|row| row.ratio), low, high, ranked.and_then(|row| row.p)].map(csv::figure));
             cells.push(ranked.map_or_else(String::new, |row| row.standing.name().to_owned()));
             cells.push(self.energy_label.clone().unwrap_or_default());
+            let precision = self.precision.as_ref();
+            cells.push(csv::figure(precision.map(|precision| precision.wanted_percent)));
+            cells.push(csv::figure(precision.and_then(|precision| precision.percent)));
+            cells.push(precision.map_or_else(String::new, |precision| precision.is_reached.to_string()));
             said.push_str(&csv::line(cells));
         }
         said
