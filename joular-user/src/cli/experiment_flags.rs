@@ -78,9 +78,22 @@ pub struct ExperimentFlags {
     #[arg(long, value_name = "FILE")]
     pub export_csv: Option<PathBuf>,
 
+    /// Write a line for each run as CSV, warm-ups and runs that failed too, with whether it counts and why
+    #[arg(long, value_name = "FILE")]
+    pub export_runs_csv: Option<PathBuf>,
+
     /// Write a Markdown table
     #[arg(long, value_name = "FILE")]
     pub export_markdown: Option<PathBuf>,
+
+    /// Write a table of LaTeX, which needs the package booktabs
+    #[arg(long, value_name = "FILE")]
+    pub export_latex: Option<PathBuf>,
+
+    /// Write a paragraph on how the experiment was made, for a paper: LaTeX if FILE ends in .tex, otherwise Markdown. What
+    /// was not recorded is said to be unknown; with --output more is known
+    #[arg(long, value_name = "FILE")]
+    pub export_methods: Option<PathBuf>,
 }
 
 impl ExperimentFlags {

@@ -14,13 +14,15 @@ use joular_data::{
     text::{count, escape},
 };
 
+use super::methods;
 use crate::{
-    cli::{self, Command, Exit, RunFlags},
+    cli::{self, Command, Exit, ExperimentFlags, RunFlags},
     config::{self, CommandRun},
     experiment::{
         Circumstances, Task,
         conduct::{ConductError, Conducted, Experiment, Step, conduct},
         log::{Log, RunRecord},
+        run_table,
         trial::Told,
     },
     messages,
@@ -162,12 +164,23 @@ fn export(flags: &RunFlags, log: &Log, summary: &Summary) -> anyhow::Result<()> 
             write_file(path, &bytes)?;
         }
     }
+    if let Some(path) = &chosen.export_latex {
+        write_file(path, summary.latex().as_bytes())?;
+    }
+    if let Some(path) = &chosen.export_methods {
+        methods::export(path, log, summary, flags.flags.output.as_deref())?;
+    }
+    export_runs(chosen, log)?;
     if let Some(path) = &chosen.export_json {
         let mut bytes = serde_json::to_vec_pretty(&serde_json::json!({ "experiment": log, "summary": summary }))?;
         bytes.push(b'\n');
         write_file(path, &bytes)?;
     }
     Ok(())
+}
+
+pub(super) fn export_runs(flags: &ExperimentFlags, log: &Log) -> anyhow::Result<()> {
+    flags.export_runs_csv.as_ref().map_or(Ok(()), |path| write_file(path, run_table::csv(log).as_bytes()))
 }
 
 pub(super) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {

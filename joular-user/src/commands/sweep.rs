@@ -13,7 +13,7 @@ use joular_data::{
     text::escape,
 };
 
-use super::experiment::{conducted, on_this_machine, said, tell_of_interruption, write_file};
+use super::experiment::{conducted, export_runs, on_this_machine, said, tell_of_interruption, write_file};
 use crate::{
     cli::{Exit, PartFlags, SweepFlags},
     config::{self, CommandRun, SweepRun},
@@ -57,6 +57,7 @@ pub(super) fn run(flags: &SweepFlags) -> anyhow::Result<Exit> {
     if !flags.run.flags.quiet {
         said(|mut out| found.write(Format::Text, sweep.methods, &mut out))?;
     }
+    export_runs(&flags.run.experiment, &conducted.log)?;
     export(flags, &sweep, &found)?;
     Ok(before.map_or(Exit::Success, |before| judged(&before, &found)))
 }

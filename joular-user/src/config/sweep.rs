@@ -31,6 +31,11 @@ pub fn sweep(flags: &SweepFlags) -> Result<SweepRun, ConfigError> {
     let ([parameter], []) = (given.parameter.as_slice(), given.variant.as_slice()) else {
         return Err(invalid("parameter", "a sweep has exactly one parameter and no variants: n=1000..1000000:log:12"));
     };
+    for (name, path) in [("export-latex", &given.export_latex), ("export-methods", &given.export_methods)] {
+        if path.is_some() {
+            return Err(invalid(name, "it is of `run` only: use --export-markdown, --html or --svg"));
+        }
+    }
     let parsed = Parameter::parse(parameter).map_err(|error| invalid("parameter", &error.to_string()))?;
     let values = parsed.numbers().ok_or_else(|| invalid("parameter", "all values of a sweep are numbers"))?;
     let mut run: RunFlags = flags.run.clone();
@@ -81,6 +86,8 @@ mod tests {
             (&["--parameter", "n=1..4", "--parameter", "m=1..4"], "exactly one parameter"),
             (&["--parameter", "n=a,b"], "all values of a sweep are numbers"),
             (&["--parameter", "n=1..4", "--view", "all"], "'all' is not one of"),
+            (&["--parameter", "n=1..4", "--export-latex", "a.tex"], "--export-latex: it is of `run` only"),
+            (&["--parameter", "n=1..4", "--export-methods", "a.md"], "--export-methods: it is of `run` only"),
         ] {
             let error = resolved(options).unwrap_err().to_string();
             assert!(error.contains(expected), "{options:?}: {error}");

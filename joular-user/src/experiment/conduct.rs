@@ -15,7 +15,7 @@ use super::{
     around::{Around, Side},
     circumstances::Circumstances,
     launch::{LaunchError, exit_code},
-    log::{Log, LogError, Rounds, RunRecord, Until},
+    log::{LeftOut, Log, LogError, Rounds, RunRecord, Until},
     plan::{Place, Variant, order},
     signals::HandedOn,
     trial::{Ended, Outcome, Trial, TrialError, is_left_behind},
@@ -310,34 +310,49 @@ impl Conductor<'_> {
     }
 
     fn taken(&mut self, place: Place, variant: &Variant, ended: Ended, is_warmup: bool) -> Result<Next, ConductError> {
-        if let Next::Interrupted(code) = self.next() {
-            return Ok(Next::Interrupted(code));
-        }
         let name = variant.name.clone();
         let Some(outcome) = ended.outcome else {
             let said = ended.said.last().cloned().unwrap_or_else(|| "it has said why".to_owned());
-            return Err(ConductError::Recording { variant: name, code: exit_code(ended.status), said });
+            return match self.next() {
+                Next::On => Err(ConductError::Recording { variant: name, code: exit_code(ended.status), said }),
+                interrupted => Ok(interrupted),
+            };
         };
-        match outcome.exit_code {
-            0 => {}
-            _ if self.experiment.ignores_failure => {}
-            code => return Err(ConductError::Command { variant: name, code }),
-        }
-        if is_warmup {
-            return Ok(Next::On);
-        }
-        let work = self.experiment.work.or(outcome.work);
-        if self.experiment.work_rule.is_some() && work.is_none() {
-            return Err(ConductError::NoWork { variant: name });
-        }
+        let outcome = Outcome { work: self.experiment.work.or(outcome.work), ..outcome };
+        let lacks_work = self.experiment.work_rule.is_some() && outcome.work.is_none();
+        let (why, next) = match (self.next(), outcome.exit_code) {
+            (Next::Interrupted(signal), _) => ("interrupted".to_owned(), Ok(Next::Interrupted(signal))),
+            (Next::On, code) if code != 0 && !self.experiment.ignores_failure => {
+                (format!("ended with exit code {code}"), Err(ConductError::Command { variant: name, code }))
+            }
+            (Next::On, _) if is_warmup => (String::new(), Ok(Next::On)),
+            (Next::On, _) if lacks_work => {
+                ("printed no units of work".to_owned(), Err(ConductError::NoWork { variant: name }))
+            }
+            (Next::On, _) => return self.kept(place, outcome),
+        };
+        let why = match is_warmup {
+            true if why.is_empty() => "warm-up".to_owned(),
+            true => format!("warm-up, {why}"),
+            false => why,
+        };
+        self.log.left_out.push(LeftOut { place, why, outcome });
+        self.keep()?;
+        next
+    }
+
+    fn kept(&mut self, place: Place, outcome: Outcome) -> Result<Next, ConductError> {
         let order = u32::try_from(self.log.runs.len()).unwrap_or(u32::MAX);
-        let record = RunRecord { place, order, outcome: Outcome { work, ..outcome } };
+        let record = RunRecord { place, order, outcome };
         self.log.runs.push(record.clone());
-        if let Some(directory) = &self.experiment.directory {
-            self.log.write(directory, self.experiment.owner)?;
-        }
+        self.keep()?;
         (self.tell)(Step::Ended(&record));
         Ok(Next::On)
+    }
+
+    fn keep(&self) -> Result<(), LogError> {
+        let directory = self.experiment.directory.as_ref();
+        directory.map_or(Ok(()), |directory| self.log.write(directory, self.experiment.owner))
     }
 }
 

@@ -101,6 +101,18 @@ impl RunRecord {
     }
 }
 
+/// A run that was measured and does not count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Of a warm-up, rounds are counted by themselves.
+    #[serde(flatten)]
+    pub place: Place,
+    /// For people.
+    pub why: String,
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
 /// How many runs were asked for. An experiment that goes on may be asked for more.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rounds {
@@ -135,6 +147,9 @@ pub struct Log {
     #[serde(default)]
     pub rounds: Option<Rounds>,
     pub runs: Vec<RunRecord>,
+    /// Warm-ups, and runs that failed or were interrupted.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
 }
 
 impl Log {
@@ -148,6 +163,7 @@ impl Log {
             circumstances: Some(circumstances),
             rounds: None,
             runs: Vec::new(),
+            left_out: Vec::new(),
         }
     }
 
@@ -332,11 +348,15 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_comes_back_and_earlier_logs_do_not_say_it() {
-        let log = done(Some(Until { percent: 2.5, min_runs: 10 }), &[(1, 2)]);
+        let mut log = done(Some(Until { percent: 2.5, min_runs: 10 }), &[(1, 2)]);
+        let RunRecord { place, outcome, .. } = log.runs[0].clone();
+        log.left_out.push(LeftOut { place, why: "warm-up".to_owned(), outcome });
         let mut text = serde_json::to_value(&log).unwrap();
         assert_eq!(serde_json::from_value::<Log>(text.clone()).unwrap(), log);
-        text.as_object_mut().unwrap().remove("rounds");
-        assert_eq!(serde_json::from_value::<Log>(text).unwrap().rounds, None);
+        let fields = text.as_object_mut().unwrap();
+        assert!(["rounds", "left_out"].into_iter().all(|field| fields.remove(field).is_some()));
+        let earlier = serde_json::from_value::<Log>(text).unwrap();
+        assert_eq!((earlier.rounds, earlier.left_out), (None, Vec::new()));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::{
     experiment::cells::{NAME_WIDTH, sized, text_name},
     report::Format,
     text::{
-        csv, harmless_json,
+        count, csv, harmless_json, latex,
         table::{Column, Table, code},
     },
 };
@@ -145,7 +145,8 @@ impl Summary {
         said
     }
 
-    fn markdown(&self) -> String {
+    /// What is published: fewer columns than there are on a terminal.
+    fn published(&self) -> Table {
         let (unit, factor) = self.unit();
         let rows: Vec<(&Ranked, &Stats)> = self.ranked().collect();
         let figures = |heading: &str, cell: &dyn Fn(&Ranked, &Stats) -> String| {
@@ -166,10 +167,37 @@ impl Summary {
             figures("relative", &|row, _| relative(row)),
             verdicts(&rows),
         ];
-        let said = self.table(columns).markdown(true);
+        self.table(columns)
+    }
+
+    fn markdown(&self) -> String {
+        let said = self.published().markdown(true);
         let remarks = self.remarks().into_iter().map(|line| format!("- {}\n", code(&line.as_str().into())));
         let remarks: String = remarks.collect();
         if remarks.is_empty() { said } else { said + "\n" + &remarks }
+    }
+
+    /// A table of LaTeX with all that is to be known beside it.
+    pub fn latex(&self) -> String {
+        let of = match self.ranking.figure {
+            Figure::JoulesPerWork => "Energy per unit of work",
+            Figure::Joules => "Energy",
+            Figure::Watts => "Power",
+            Figure::Seconds => "Duration",
+            Figure::CpuSeconds => "CPU time",
+        };
+        let runs: Vec<usize> = self.variants.iter().map(|variant| variant.runs).collect();
+        let (least, most) = (runs.iter().min().copied().unwrap_or(0), runs.iter().max().copied().unwrap_or(0));
+        let runs = if least == most { count(most, "run") } else { format!("{least} to {most} runs") };
+        let remarks =
+            self.remarks().into_iter().map(|line| format!("  \\par\\footnotesize {}\n", latex::escape(&line)));
+        format!(
+            "% Needs \\usepackage{{booktabs}}.\n\\begin{{table}}\n  \\centering\n  \\caption{{{of} of each variant over {runs}: mean \
+             and standard deviation of runs, 95\\,\\% interval of the mean, least and most, and the mean as a multiple of the \
+             best one's.}}\n  \\label{{tab:energy}}\n{}{}\\end{{table}}\n",
+            latex::tabular(&self.published()),
+            remarks.collect::<String>()
+        )
     }
 }
 

@@ -164,3 +164,21 @@ fn every_format_says_whether_intervals_are_as_narrow_as_wanted() {
         assert_eq!(json["precision"]["is_reached"], is_reached);
     }
 }
+
+#[test]
+fn a_table_of_latex_has_each_variant_and_no_name_does_harm() {
+    let summary = summarize(&[variant("=new&_\u{1b}", &[2.0, 2.2, 2.1]), variant("base", &[1.0, 1.1, 1.05])]);
+    let text = summary.labelled(Some(Label::Modelled)).latex();
+    for expected in [
+        "Energy of each variant over 3 runs",
+        "    variant & mean $\\pm$ $\\sigma$ [J] & 95 \\% & min & max & relative & verdict \\\\\n",
+        "    \\texttt{base} & 1.050 $\\pm$ 0.050 & 0.926 \\ldots{} 1.174 & 1.000 & 1.100 & 1.00 & best \\\\\n",
+        "\\texttt{=new\\&\\_\\textbackslash{}x1b} & 2.100",
+        "  \\par\\footnotesize energy is modelled\n",
+    ] {
+        assert!(text.contains(expected), "{expected} in {text}");
+    }
+    assert!(text.starts_with("% Needs \\usepackage{booktabs}.\n\\begin{table}\n") && text.ends_with("\\end{table}\n"));
+    let uneven = summarize(&[variant("a", &[2.0, 2.2]), variant("b", &[1.0, 1.1, 1.05])]);
+    assert!(uneven.latex().contains("over 2 to 3 runs") && summarize(&[]).latex().contains("over 0 runs"));
+}
