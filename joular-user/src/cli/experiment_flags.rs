@@ -7,10 +7,19 @@ use clap::Args;
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Experiments")]
 pub struct ExperimentFlags {
-    /// Run the command, or each variant, so many times, in a random order [default: 3 with --variant or --parameter,
-    /// otherwise 1]
+    /// Run the command, or each variant, so many times, in a random order; with --until-interval, at most so many times
+    /// [default: 100 with --until-interval, 3 with --variant or --parameter, otherwise 1]
     #[arg(long, value_name = "COUNT")]
     pub repeat: Option<u32>,
+
+    /// Repeat until the 95 % interval of each variant's mean energy (or energy per unit of work) is within so many percent
+    /// of the mean, such as 2%, for at most --repeat rounds. An interval that ended an experiment is slightly too narrow
+    #[arg(long, value_name = "PERCENT")]
+    pub until_interval: Option<String>,
+
+    /// Runs of each variant before --until-interval may end the experiment [default: 10, or --repeat if that is less]
+    #[arg(long, value_name = "COUNT")]
+    pub min_runs: Option<u32>,
 
     /// Run each variant so many times before, without counting these runs
     #[arg(long, value_name = "COUNT")]
@@ -19,6 +28,15 @@ pub struct ExperimentFlags {
     /// Pause before each run but the first, such as 5s
     #[arg(long, value_name = "TIME")]
     pub cool_down: Option<String>,
+
+    /// A shell command that sh runs before each run, warm-ups too, as the command's user; its energy is not counted, and
+    /// if it fails, the experiment ends. {NAME} stands for the value of a parameter
+    #[arg(long, value_name = "COMMAND")]
+    pub prepare: Option<String>,
+
+    /// The same after each run, also after one that failed (hyperfine's --conclude); its energy is not counted
+    #[arg(long, value_name = "COMMAND")]
+    pub cleanup: Option<String>,
 
     /// A command to compare, cut into words as a shell does; may be repeated, instead of a command after --
     #[arg(long, value_name = "NAME='CMD'")]
@@ -60,9 +78,22 @@ pub struct ExperimentFlags {
     #[arg(long, value_name = "FILE")]
     pub export_csv: Option<PathBuf>,
 
+    /// Write a line for each run as CSV, warm-ups and runs that failed too, with whether it counts and why
+    #[arg(long, value_name = "FILE")]
+    pub export_runs_csv: Option<PathBuf>,
+
     /// Write a Markdown table
     #[arg(long, value_name = "FILE")]
     pub export_markdown: Option<PathBuf>,
+
+    /// Write a table of LaTeX, which needs the package booktabs
+    #[arg(long, value_name = "FILE")]
+    pub export_latex: Option<PathBuf>,
+
+    /// Write a paragraph on how the experiment was made, for a paper: LaTeX if FILE ends in .tex, otherwise Markdown. What
+    /// was not recorded is said to be unknown; with --output more is known
+    #[arg(long, value_name = "FILE")]
+    pub export_methods: Option<PathBuf>,
 }
 
 impl ExperimentFlags {

@@ -4,8 +4,7 @@ use std::{env, ffi::OsString, io, path::Path};
 
 use anyhow::{Context as _, anyhow, bail};
 use joular_data::{
-    experiment::replicates::{self, Replicate, Summary},
-    model::domain::Label,
+    experiment::replicates::Summary,
     report::{
         self, Format, artifact,
         diff::{Choices, CompareBy, FailOn, Per, View, Work},
@@ -15,13 +14,15 @@ use joular_data::{
     text::{count, escape},
 };
 
+use super::methods;
 use crate::{
-    cli::{self, Command, Exit, RunFlags},
+    cli::{self, Command, Exit, ExperimentFlags, RunFlags},
     config::{self, CommandRun},
     experiment::{
         Circumstances, Task,
         conduct::{ConductError, Conducted, Experiment, Step, conduct},
         log::{Log, RunRecord},
+        run_table,
         trial::Told,
     },
     messages,
@@ -47,7 +48,7 @@ pub(super) fn run(flags: &RunFlags) -> anyhow::Result<Exit> {
         tell_of_interruption(&experiment, &conducted.log);
         return Ok(Exit::Command(code));
     }
-    let summary = summary(&conducted.log);
+    let summary = conducted.log.summary();
     let is_quiet = flags.flags.quiet;
     if !is_quiet {
         said(|mut out| summary.write(Format::Text, &mut out))?;
@@ -66,6 +67,7 @@ pub(super) fn on_this_machine(experiment: &mut Experiment, run: &CommandRun) {
     let Host { name, cpu_model, online_cpus, kernel, .. } = Host::of_this_machine(&run.config.proc_root);
     messages::redact_by(&run.config.redaction);
     experiment.redaction = run.config.redaction.clone();
+    experiment.around.user = run.user.clone();
     let of_options = std::mem::take(&mut experiment.circumstances);
     experiment.circumstances = Circumstances { host: name.to_string(), cpu_model, online_cpus, kernel, ..of_options };
 }
@@ -75,7 +77,7 @@ pub(super) fn conducted(experiment: &Experiment) -> anyhow::Result<Conducted> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the event loop")?;
     let arguments: Vec<OsString> = env::args_os().collect();
-    let mut shown = Shown { progress: None, repeat: experiment.repeat };
+    let mut shown = Shown { progress: None, repeat: experiment.repeat, is_open: experiment.until.is_some() };
     runtime.block_on(conduct(experiment, &arguments, &mut |step| shown.take(&step))).map_err(Into::into)
 }
 
@@ -91,6 +93,8 @@ pub(super) const fn exit_of(error: &ConductError) -> Exit {
 struct Shown {
     progress: Option<Progress>,
     repeat: u32,
+    /// Whether fewer may be enough.
+    is_open: bool,
 }
 
 impl Shown {
@@ -98,7 +102,8 @@ impl Shown {
         match step {
             Step::Begun { runs, done, seed } => {
                 let before = if *done > 0 { format!(", {done} are done already") } else { String::new() };
-                messages::info(&format!("{runs} runs in random order (--seed {seed}){before}"));
+                let most = if self.is_open && *runs > 0 { "at most " } else { "" };
+                messages::info(&format!("{most}{runs} runs in random order (--seed {seed}){before}"));
                 self.progress = (*runs > 0).then(|| Progress::of_steps("starting", (*runs).into()));
             }
             Step::Running { variant, round, is_warmup } => {
@@ -110,6 +115,7 @@ impl Shown {
                 pid.0
             )),
             Step::Cooling => self.say("pausing"),
+            Step::Around { variant, side } => self.say(&format!("{} {}", escape(variant), side.option())),
             Step::Ended(_) => {
                 if let Some(progress) = &self.progress {
                     progress.step();
@@ -143,30 +149,6 @@ pub(super) fn tell_of_interruption(experiment: &Experiment, log: &Log) {
     });
 }
 
-/// Figures of all runs.
-fn summary(log: &Log) -> Summary {
-    let variants = log.variants.iter().enumerate().map(|(at, variant)| replicates::Variant {
-        name: variant.name.clone(),
-        replicates: log.runs_of(at).map(replicate).collect(),
-    });
-    let named = |name: &String| Label::ALL.into_iter().find(|label| label.name() == name);
-    let label = log.runs.iter().filter_map(|run| named(run.outcome.label.as_ref()?)).max();
-    replicates::summarize(&variants.collect::<Vec<_>>()).labelled(label)
-}
-
-#[allow(clippy::cast_precision_loss, reason = "figures for people")]
-fn replicate(run: &RunRecord) -> Replicate {
-    Replicate {
-        order: run.order,
-        joules: run.outcome.energy_uj as f64 / 1e6,
-        seconds: run.outcome.duration_ns as f64 / 1e9,
-        cpu_seconds: run.outcome.cpu_ns as f64 / 1e9,
-        work: run.outcome.work,
-        temperature_celsius: run.outcome.temperature_celsius,
-        frequency_mhz: run.outcome.frequency_mhz,
-    }
-}
-
 /// Prints on standard error, where totals of commands are.
 pub(super) fn said(write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>) -> anyhow::Result<()> {
     let mut out = io::stderr().lock();
@@ -182,12 +164,23 @@ fn export(flags: &RunFlags, log: &Log, summary: &Summary) -> anyhow::Result<()> 
             write_file(path, &bytes)?;
         }
     }
+    if let Some(path) = &chosen.export_latex {
+        write_file(path, summary.latex().as_bytes())?;
+    }
+    if let Some(path) = &chosen.export_methods {
+        methods::export(path, log, summary, flags.flags.output.as_deref())?;
+    }
+    export_runs(chosen, log)?;
     if let Some(path) = &chosen.export_json {
         let mut bytes = serde_json::to_vec_pretty(&serde_json::json!({ "experiment": log, "summary": summary }))?;
         bytes.push(b'\n');
         write_file(path, &bytes)?;
     }
     Ok(())
+}
+
+pub(super) fn export_runs(flags: &ExperimentFlags, log: &Log) -> anyhow::Result<()> {
+    flags.export_runs_csv.as_ref().map_or(Ok(()), |path| write_file(path, run_table::csv(log).as_bytes()))
 }
 
 pub(super) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {

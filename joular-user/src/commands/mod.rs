@@ -5,6 +5,7 @@ mod data;
 mod experiment;
 mod machine;
 mod manual;
+mod methods;
 mod protocol;
 mod support;
 mod sweep;

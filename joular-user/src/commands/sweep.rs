@@ -13,7 +13,7 @@ use joular_data::{
     text::escape,
 };
 
-use super::experiment::{conducted, on_this_machine, said, tell_of_interruption, write_file};
+use super::experiment::{conducted, export_runs, on_this_machine, said, tell_of_interruption, write_file};
 use crate::{
     cli::{Exit, PartFlags, SweepFlags},
     config::{self, CommandRun, SweepRun},
@@ -50,10 +50,14 @@ pub(super) fn run(flags: &SweepFlags) -> anyhow::Result<Exit> {
         }
         return Ok(Exit::Command(code));
     }
+    if let Some(precision) = conducted.log.precision() {
+        messages::info(&precision.sentence());
+    }
     let found = Sweep::read(&steps(&sweep), &Filter::default(), app.as_ref(), sweep.view)?;
     if !flags.run.flags.quiet {
         said(|mut out| found.write(Format::Text, sweep.methods, &mut out))?;
     }
+    export_runs(&flags.run.experiment, &conducted.log)?;
     export(flags, &sweep, &found)?;
     Ok(before.map_or(Exit::Success, |before| judged(&before, &found)))
 }

@@ -8,13 +8,17 @@ use serde_json::{Map, Value, json};
 use super::{ConfigError, duration::parse_duration};
 use crate::{
     cli::{ExperimentFlags, RunFlags, refused::BY_EXPERIMENTS},
-    experiment::{Circumstances, conduct::Experiment, plan, work::is_amount},
+    experiment::{Circumstances, around::Around, conduct::Experiment, log::Until, plan, work::is_amount},
     privileges,
 };
 
 /// Runs of each variant, if there is something to compare and nothing else is said.
 const REPEAT: u32 = 3;
 const MAX_REPEAT: u32 = 100_000;
+/// Runs of each variant at most, if they go on until intervals are narrow, and at least. Of fewer runs, what they vary by is
+/// so uncertain that an interval is often narrow by chance.
+const MOST_UNTIL: u32 = 100;
+const LEAST_UNTIL: u32 = 10;
 /// Options of a recording that may change while an experiment is interrupted.
 const UNCHECKED: [&str; 2] = ["output", "quiet"];
 
@@ -32,7 +36,11 @@ pub fn experiment(flags: &RunFlags) -> Result<Experiment, ConfigError> {
         ));
     }
     let is_comparison = variants.len() > 1;
-    let repeat = chosen.repeat.unwrap_or(if is_comparison { REPEAT } else { 1 });
+    let repeat = chosen.repeat.unwrap_or(match chosen.until_interval {
+        Some(_) => MOST_UNTIL,
+        None if is_comparison => REPEAT,
+        None => 1,
+    });
     if repeat == 0 || repeat > MAX_REPEAT {
         return Err(invalid("repeat", format!("{repeat} is not between 1 and {MAX_REPEAT}")));
     }
@@ -43,8 +51,10 @@ pub fn experiment(flags: &RunFlags) -> Result<Experiment, ConfigError> {
     Ok(Experiment {
         variants,
         repeat,
+        until: until(chosen, repeat)?,
         warmup: chosen.warmup.unwrap_or_default(),
         cool_down: cool_down.map_err(|error| invalid("cool-down", error.to_string()))?.unwrap_or(Duration::ZERO),
+        around: Around { prepare: chosen.prepare.clone(), cleanup: chosen.cleanup.clone(), user: None },
         seed: chosen.seed,
         directory: flags.flags.output.clone(),
         shows_output: chosen.show_output,
@@ -61,6 +71,27 @@ pub fn experiment(flags: &RunFlags) -> Result<Experiment, ConfigError> {
     })
 }
 
+/// When fewer runs than `repeat` are enough.
+fn until(flags: &ExperimentFlags, repeat: u32) -> Result<Option<Until>, ConfigError> {
+    let Some(text) = flags.until_interval.as_deref() else {
+        return match flags.min_runs {
+            None => Ok(None),
+            Some(_) => {
+                Err(invalid("min-runs", "give --until-interval PERCENT, too: it ends the experiment".to_owned()))
+            }
+        };
+    };
+    let percent = text.trim().strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
+    let percent = percent.filter(|percent| *percent > 0.0 && *percent < 100.0).ok_or_else(|| {
+        invalid("until-interval", format!("'{text}' is not a percentage between 0 and 100: write e.g. 2%"))
+    })?;
+    let min_runs = flags.min_runs.unwrap_or_else(|| LEAST_UNTIL.min(repeat));
+    if min_runs < 2 || min_runs > repeat {
+        return Err(invalid("min-runs", format!("{min_runs} is not between 2 and {repeat}, as --repeat says")));
+    }
+    Ok(Some(Until { percent, min_runs }))
+}
+
 /// Options that change what is measured.
 fn options(flags: &RunFlags) -> BTreeMap<String, Value> {
     let Ok(Value::Object(recording)) = serde_json::to_value(&flags.flags) else { return BTreeMap::new() };
@@ -70,6 +101,8 @@ fn options(flags: &RunFlags) -> BTreeMap<String, Value> {
         "phase-end": flags.phase_end,
         "mark": flags.mark,
         "cool-down": flags.experiment.cool_down,
+        "prepare": flags.experiment.prepare,
+        "cleanup": flags.experiment.cleanup,
         "ignore-failure": flags.experiment.ignore_failure,
     });
     let more = if let Value::Object(more) = more { more } else { Map::new() };
@@ -85,4 +118,59 @@ fn work_rule(flags: &ExperimentFlags) -> Option<String> {
 
 fn invalid(place: &str, cause: String) -> ConfigError {
     ConfigError::Invalid { place: format!("--{place}"), cause }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{self, Command};
+
+    fn resolved(options: &[&str]) -> Result<Experiment, ConfigError> {
+        let words = [&["joular-bpf", "run"][..], options, &["--", "sleep", "1"]].concat();
+        match cli::parse(words.into_iter().map(Into::into)).unwrap().command {
+            Some(Command::Run(flags)) => experiment(&flags),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn runs_go_on_until_intervals_are_narrow_within_bounds() {
+        for (options, repeat, until) in [
+            (&["--repeat", "7"][..], 7, None),
+            (&["--until-interval", "2%"], 100, Some((2.0, 10))),
+            (&["--until-interval", " 2.5 % "], 100, Some((2.5, 10))),
+            (&["--until-interval", "0.1", "--min-runs", "2", "--repeat", "30"], 30, Some((0.1, 2))),
+            (&["--until-interval", "5", "--repeat", "4"], 4, Some((5.0, 4))),
+        ] {
+            let found = resolved(options).unwrap();
+            let until = until.map(|(percent, min_runs)| Until { percent, min_runs });
+            assert_eq!((found.repeat, found.until), (repeat, until), "{options:?}");
+        }
+    }
+
+    #[test]
+    fn what_bounds_nothing_is_told() {
+        for (options, expected) in [
+            (&["--min-runs", "5"][..], "--min-runs: give --until-interval"),
+            (&["--until-interval", "0"], "--until-interval: '0' is not a percentage"),
+            (&["--until-interval=-1%"], "--until-interval: '-1%' is not a percentage"),
+            (&["--until-interval", "NaN"], "'NaN' is not a percentage"),
+            (&["--until-interval", "2%%"], "'2%%' is not a percentage"),
+            (&["--until-interval", "narrow"], "'narrow' is not a percentage"),
+            (&["--until-interval", "2", "--min-runs", "1"], "--min-runs: 1 is not between 2 and 100"),
+            (&["--until-interval", "2", "--min-runs", "9", "--repeat", "8"], "--min-runs: 9 is not between 2 and 8"),
+        ] {
+            let error = resolved(options).unwrap_err().to_string();
+            assert!(error.contains(expected), "{options:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn commands_around_runs_are_among_what_must_stay() {
+        let found = resolved(&["--prepare", "make clean", "--cleanup", "true"]).unwrap();
+        assert_eq!(found.circumstances.options.get("prepare"), Some(&json!("make clean")));
+        assert_eq!(found.circumstances.options.get("cleanup"), Some(&json!("true")));
+        let options = |line: &[&str]| resolved(line).unwrap().circumstances.options;
+        assert_eq!(options(&["--until-interval", "2", "--repeat", "50"]), options(&[]), "more runs may be asked for");
+    }
 }

@@ -31,10 +31,17 @@ pub fn sweep(flags: &SweepFlags) -> Result<SweepRun, ConfigError> {
     let ([parameter], []) = (given.parameter.as_slice(), given.variant.as_slice()) else {
         return Err(invalid("parameter", "a sweep has exactly one parameter and no variants: n=1000..1000000:log:12"));
     };
+    for (name, path) in [("export-latex", &given.export_latex), ("export-methods", &given.export_methods)] {
+        if path.is_some() {
+            return Err(invalid(name, "it is of `run` only: use --export-markdown, --html or --svg"));
+        }
+    }
     let parsed = Parameter::parse(parameter).map_err(|error| invalid("parameter", &error.to_string()))?;
     let values = parsed.numbers().ok_or_else(|| invalid("parameter", "all values of a sweep are numbers"))?;
     let mut run: RunFlags = flags.run.clone();
-    run.experiment.repeat.get_or_insert(REPEAT);
+    if run.experiment.until_interval.is_none() {
+        run.experiment.repeat.get_or_insert(REPEAT);
+    }
     let view = match flags.view.as_deref() {
         None | Some("self") => View::Itself,
         Some("total") => View::Total,
@@ -68,6 +75,8 @@ mod tests {
         let names: Vec<&str> = found.experiment.variants.iter().map(|variant| variant.name.as_str()).collect();
         assert_eq!(names, ["n=10", "n=20", "n=40"]);
         assert_eq!(resolved(&["--parameter", "n=1..4", "--repeat", "5", "--methods", "0"]).unwrap().methods, None);
+        let open = resolved(&["--parameter", "n=1..4", "--until-interval", "2"]).unwrap().experiment;
+        assert_eq!((open.repeat, open.until.map(|until| until.min_runs)), (100, Some(10)));
     }
 
     #[test]
@@ -77,6 +86,8 @@ mod tests {
             (&["--parameter", "n=1..4", "--parameter", "m=1..4"], "exactly one parameter"),
             (&["--parameter", "n=a,b"], "all values of a sweep are numbers"),
             (&["--parameter", "n=1..4", "--view", "all"], "'all' is not one of"),
+            (&["--parameter", "n=1..4", "--export-latex", "a.tex"], "--export-latex: it is of `run` only"),
+            (&["--parameter", "n=1..4", "--export-methods", "a.md"], "--export-methods: it is of `run` only"),
         ] {
             let error = resolved(options).unwrap_err().to_string();
             assert!(error.contains(expected), "{options:?}: {error}");

@@ -9,12 +9,13 @@ use std::{
 
 use joular_data::{dataset::store, model::units::Pid, output::OutputError, redact::Redaction};
 use rustix::process::Signal;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{
+    around::{Around, Side},
     circumstances::Circumstances,
-    launch::exit_code,
-    log::{Log, LogError, RunRecord},
+    launch::{LaunchError, exit_code},
+    log::{LeftOut, Log, LogError, Rounds, RunRecord, Until},
     plan::{Place, Variant, order},
     signals::HandedOn,
     trial::{Ended, Outcome, Trial, TrialError, is_left_behind},
@@ -24,17 +25,23 @@ use super::{
 /// only bounds a hang.
 const MOST_WAIT: Duration = Duration::from_secs(120);
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+/// A terminal's Ctrl-C ends a command as well, whose end may be noticed before the key.
+const MOST_BEHIND: Duration = Duration::from_millis(100);
 
 /// What is run, how often and how.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     pub variants: Vec<Variant>,
-    /// Runs of each variant that count.
+    /// Runs of each variant that count; with `until`, at most.
     pub repeat: u32,
+    /// When fewer are enough.
+    pub until: Option<Until>,
     /// Runs of each variant before, that do not.
     pub warmup: u32,
     /// Pause before each run but the first.
     pub cool_down: Duration,
+    /// What runs before and after each run, warm-ups too, and is not measured.
+    pub around: Around,
     pub seed: Option<u64>,
     /// Holds the log, and a data set for each variant. Without it nothing is kept.
     pub directory: Option<PathBuf>,
@@ -68,6 +75,10 @@ pub enum ConductError {
     Command { variant: String, code: u8 },
     #[error("a run of {variant} was not recorded: {said}")]
     Recording { variant: String, code: u8, said: String },
+    #[error("{option} of {variant} ({command}): {source}")]
+    Launch { option: &'static str, variant: String, command: String, source: LaunchError },
+    #[error("{option} of {variant} ended with exit code {code}: see why with --show-output: {command}")]
+    Around { option: &'static str, variant: String, command: String, code: u8 },
     #[error("{variant} printed no number that --work-regex finds: check it with --show-output")]
     NoWork { variant: String },
 }
@@ -75,7 +86,7 @@ pub enum ConductError {
 /// What happens meanwhile.
 #[derive(Debug)]
 pub enum Step<'a> {
-    /// So many runs are to come, and so many are done already.
+    /// So many runs are to come at most, and so many are done already.
     Begun {
         runs: u32,
         done: u32,
@@ -91,6 +102,11 @@ pub enum Step<'a> {
         pid: Pid,
     },
     Cooling,
+    /// A command runs before or after a run.
+    Around {
+        variant: &'a str,
+        side: Side,
+    },
     /// A run counts.
     Ended(&'a RunRecord),
     /// What a run said, once each.
@@ -119,9 +135,12 @@ pub async fn conduct(
     let circumstances = experiment.circumstances.clone();
     let log = Log::new(seed, &experiment.variants, experiment.work_rule.clone(), circumstances);
     let mut log = log.redacted(&experiment.redaction);
+    let rounds = Rounds { repeat: experiment.repeat, warmup: experiment.warmup, until: experiment.until };
+    log.rounds = Some(rounds);
     if let Some(directory) = &experiment.directory {
         store::create_directories(directory, experiment.owner)?;
         log = Log::resume(directory, log, experiment.seed, &experiment.redaction)?;
+        log.rounds = Some(rounds);
         for variant in 0..experiment.variants.len() {
             tokio::select! {
                 tidied = tidy_when_free(&log, directory, variant, tell) => tidied?,
@@ -177,7 +196,8 @@ enum Next {
 impl Conductor<'_> {
     async fn all(&mut self) -> Result<Option<u8>, ConductError> {
         let places = order(self.experiment.variants.len(), self.experiment.repeat, self.log.seed);
-        let todo: Vec<Place> = places.filter(|place| !self.log.has(*place)).collect();
+        let is_precise = self.log.is_precise();
+        let todo: Vec<Place> = places.filter(|place| !is_precise && !self.log.has(*place)).collect();
         let done = u32::try_from(self.log.runs.len()).unwrap_or(u32::MAX);
         let runs = u32::try_from(todo.len()).unwrap_or(u32::MAX);
         (self.tell)(Step::Begun { runs, done, seed: self.log.seed });
@@ -191,6 +211,9 @@ impl Conductor<'_> {
             }
         }
         for place in todo {
+            if self.log.is_precise() {
+                break;
+            }
             if let Next::Interrupted(code) = self.one(place, false).await? {
                 return Ok(Some(code));
             }
@@ -207,11 +230,24 @@ impl Conductor<'_> {
                 () = self.signals.end() => {}
             }
         }
-        if let Some(signal) = self.signals.asked_to_end() {
-            return Ok(Next::Interrupted(code_of(signal)));
+        if let Next::Interrupted(code) = self.next() {
+            return Ok(Next::Interrupted(code));
         }
         self.has_run = true;
         (self.tell)(Step::Running { variant: &variant.name, round: place.round, is_warmup });
+        if let Next::Interrupted(code) = self.around(Side::Before, variant).await? {
+            return Ok(Next::Interrupted(code));
+        }
+        let next = self.measured(place, variant, is_warmup).await;
+        // What was prepared is undone whatever became of the run, whose own error is the one that is told.
+        let after = self.around(Side::After, variant).await;
+        Ok(match (next?, after?) {
+            (Next::On, after) => after,
+            (interrupted, _) => interrupted,
+        })
+    }
+
+    async fn measured(&mut self, place: Place, variant: &Variant, is_warmup: bool) -> Result<Next, ConductError> {
         let directory = self.experiment.directory.as_ref().filter(|_| !is_warmup);
         let output = directory.map(|directory| directory.join(variant.folder()));
         let trial = Trial::start(output, self.experiment.shows_output, &variant.command, self.arguments)?;
@@ -222,6 +258,39 @@ impl Conductor<'_> {
             self.log.tidy(directory, place.variant)?;
         }
         next
+    }
+
+    /// Runs the command on one side of a run, if there is one.
+    async fn around(&mut self, side: Side, variant: &Variant) -> Result<Next, ConductError> {
+        let Experiment { around, shows_output, .. } = self.experiment;
+        let Some(command) = around.command(side, variant) else { return Ok(self.next()) };
+        (self.tell)(Step::Around { variant: &variant.name, side });
+        let was_asked_to_end = self.signals.asked_to_end().is_some();
+        let (option, name) = (side.option(), || variant.name.clone());
+        let status = match around.start(&command, *shows_output) {
+            Ok(mut launched) => {
+                let pid = launched.pid;
+                tokio::select! {
+                    status = launched.ended() => status,
+                    // It goes on for ever.
+                    () = self.signals.forward(pid) => launched.ended().await,
+                }
+            }
+            Err(error) => Err(error),
+        };
+        let code = match status {
+            Ok(status) => exit_code(status),
+            Err(source) => return Err(ConductError::Launch { option, variant: name(), command, source }),
+        };
+        if code != 0 && (was_asked_to_end || timeout(MOST_BEHIND, self.signals.end()).await.is_err()) {
+            return Err(ConductError::Around { option, variant: name(), command, code });
+        }
+        Ok(self.next())
+    }
+
+    /// Whether somebody asked to end.
+    fn next(&self) -> Next {
+        self.signals.asked_to_end().map_or(Next::On, |signal| Next::Interrupted(code_of(signal)))
     }
 
     async fn ended(&mut self, mut trial: Trial) -> Result<Ended, ConductError> {
@@ -241,34 +310,49 @@ impl Conductor<'_> {
     }
 
     fn taken(&mut self, place: Place, variant: &Variant, ended: Ended, is_warmup: bool) -> Result<Next, ConductError> {
-        if let Some(signal) = self.signals.asked_to_end() {
-            return Ok(Next::Interrupted(code_of(signal)));
-        }
         let name = variant.name.clone();
         let Some(outcome) = ended.outcome else {
             let said = ended.said.last().cloned().unwrap_or_else(|| "it has said why".to_owned());
-            return Err(ConductError::Recording { variant: name, code: exit_code(ended.status), said });
+            return match self.next() {
+                Next::On => Err(ConductError::Recording { variant: name, code: exit_code(ended.status), said }),
+                interrupted => Ok(interrupted),
+            };
         };
-        match outcome.exit_code {
-            0 => {}
-            _ if self.experiment.ignores_failure => {}
-            code => return Err(ConductError::Command { variant: name, code }),
-        }
-        if is_warmup {
-            return Ok(Next::On);
-        }
-        let work = self.experiment.work.or(outcome.work);
-        if self.experiment.work_rule.is_some() && work.is_none() {
-            return Err(ConductError::NoWork { variant: name });
-        }
+        let outcome = Outcome { work: self.experiment.work.or(outcome.work), ..outcome };
+        let lacks_work = self.experiment.work_rule.is_some() && outcome.work.is_none();
+        let (why, next) = match (self.next(), outcome.exit_code) {
+            (Next::Interrupted(signal), _) => ("interrupted".to_owned(), Ok(Next::Interrupted(signal))),
+            (Next::On, code) if code != 0 && !self.experiment.ignores_failure => {
+                (format!("ended with exit code {code}"), Err(ConductError::Command { variant: name, code }))
+            }
+            (Next::On, _) if is_warmup => (String::new(), Ok(Next::On)),
+            (Next::On, _) if lacks_work => {
+                ("printed no units of work".to_owned(), Err(ConductError::NoWork { variant: name }))
+            }
+            (Next::On, _) => return self.kept(place, outcome),
+        };
+        let why = match is_warmup {
+            true if why.is_empty() => "warm-up".to_owned(),
+            true => format!("warm-up, {why}"),
+            false => why,
+        };
+        self.log.left_out.push(LeftOut { place, why, outcome });
+        self.keep()?;
+        next
+    }
+
+    fn kept(&mut self, place: Place, outcome: Outcome) -> Result<Next, ConductError> {
         let order = u32::try_from(self.log.runs.len()).unwrap_or(u32::MAX);
-        let record = RunRecord { place, order, outcome: Outcome { work, ..outcome } };
+        let record = RunRecord { place, order, outcome };
         self.log.runs.push(record.clone());
-        if let Some(directory) = &self.experiment.directory {
-            self.log.write(directory, self.experiment.owner)?;
-        }
+        self.keep()?;
         (self.tell)(Step::Ended(&record));
         Ok(Next::On)
+    }
+
+    fn keep(&self) -> Result<(), LogError> {
+        let directory = self.experiment.directory.as_ref();
+        directory.map_or(Ok(()), |directory| self.log.write(directory, self.experiment.owner))
     }
 }
 

@@ -49,6 +49,8 @@ pub struct Surroundings<'a> {
     /// Variables of its environment, beside those of this process.
     pub variables: Vec<(&'static str, PathBuf)>,
     pub output: CommandOutput,
+    /// Whether its standard input is empty; otherwise it is that of this process.
+    pub has_no_input: bool,
 }
 
 /// What becomes of the command's standard output.
@@ -97,6 +99,9 @@ impl Held {
             own.env_remove("SUDO_USER").env_remove("SUDO_UID").env_remove("SUDO_GID").env_remove("SUDO_COMMAND");
         }
         own.envs(surroundings.variables.iter().map(|(name, value)| (name, value)));
+        if surroundings.has_no_input {
+            own.stdin(Stdio::null());
+        }
         use CommandOutput::{Hidden, Ours, Read, ReadHidden};
         match surroundings.output {
             Ours => {}

@@ -10,7 +10,8 @@ use std::{
 
 use joular_data::{
     dataset::{DataSetError, forget, store::EXPERIMENT},
-    model::units::Pid,
+    experiment::replicates::{self, Precision, Replicate, Summary},
+    model::{domain::Label, units::Pid},
     output::OutputError,
     redact::Redaction,
     report::artifact,
@@ -84,6 +85,53 @@ pub struct RunRecord {
     pub outcome: Outcome,
 }
 
+impl RunRecord {
+    #[allow(clippy::cast_precision_loss, reason = "figures for people")]
+    fn replicate(&self) -> Replicate {
+        let outcome = &self.outcome;
+        Replicate {
+            order: self.order,
+            joules: outcome.energy_uj as f64 / 1e6,
+            seconds: outcome.duration_ns as f64 / 1e9,
+            cpu_seconds: outcome.cpu_ns as f64 / 1e9,
+            work: outcome.work,
+            temperature_celsius: outcome.temperature_celsius,
+            frequency_mhz: outcome.frequency_mhz,
+        }
+    }
+}
+
+/// A run that was measured and does not count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Of a warm-up, rounds are counted by themselves.
+    #[serde(flatten)]
+    pub place: Place,
+    /// For people.
+    pub why: String,
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// How many runs were asked for. An experiment that goes on may be asked for more.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rounds {
+    /// Of each variant, at most.
+    pub repeat: u32,
+    pub warmup: u32,
+    /// When fewer are enough.
+    pub until: Option<Until>,
+}
+
+/// Until when runs go on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Until {
+    /// How far the 95 % interval of each variant's mean reaches to either side at most, in percent of the mean.
+    pub percent: f64,
+    /// Runs of each variant, at least.
+    pub min_runs: u32,
+}
+
 /// What an experiment has done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Log {
@@ -95,13 +143,28 @@ pub struct Log {
     /// Not known of an experiment that an earlier joular-bpf has begun.
     #[serde(default)]
     pub circumstances: Option<Circumstances>,
+    /// As it was asked for last. Not known of an experiment that an earlier joular-bpf has ended.
+    #[serde(default)]
+    pub rounds: Option<Rounds>,
     pub runs: Vec<RunRecord>,
+    /// Warm-ups, and runs that failed or were interrupted.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
 }
 
 impl Log {
     pub fn new(seed: u64, variants: &[Variant], work: Option<String>, circumstances: Circumstances) -> Self {
         let variants = variants.iter().map(VariantRecord::from).collect();
-        Self { version: VERSION, seed, variants, work, circumstances: Some(circumstances), runs: Vec::new() }
+        Self {
+            version: VERSION,
+            seed,
+            variants,
+            work,
+            circumstances: Some(circumstances),
+            rounds: None,
+            runs: Vec::new(),
+            left_out: Vec::new(),
+        }
     }
 
     /// What the directory holds of this experiment. `seed` is what the user asked for.
@@ -158,6 +221,40 @@ impl Log {
         self.runs.iter().filter(move |run| run.place.variant == variant)
     }
 
+    fn replicates(&self) -> Vec<replicates::Variant> {
+        let variants = self.variants.iter().enumerate().map(|(at, variant)| replicates::Variant {
+            name: variant.name.clone(),
+            replicates: self.runs_of(at).map(RunRecord::replicate).collect(),
+        });
+        variants.collect()
+    }
+
+    /// How narrow the intervals are, if that is asked for.
+    pub fn precision(&self) -> Option<Precision> {
+        let until = self.rounds?.until?;
+        Some(Precision::of(&self.replicates(), until.percent))
+    }
+
+    /// Whether no more runs are wanted: after a round, and not between.
+    pub fn is_precise(&self) -> bool {
+        let Some(until) = self.rounds.and_then(|rounds| rounds.until) else { return false };
+        // Most of the time, this alone says no.
+        if self.variants.is_empty() || !self.runs.len().is_multiple_of(self.variants.len()) {
+            return false;
+        }
+        let each = self.runs.len() / self.variants.len();
+        let is_round = (0..self.variants.len()).all(|variant| self.runs_of(variant).count() == each);
+        let is_least = u32::try_from(each).is_ok_and(|each| each < until.min_runs);
+        is_round && !is_least && self.precision().is_some_and(|precision| precision.is_reached)
+    }
+
+    /// Figures of all runs.
+    pub fn summary(&self) -> Summary {
+        let named = |name: &String| Label::ALL.into_iter().find(|label| label.name() == name);
+        let label = self.runs.iter().filter_map(|run| named(run.outcome.label.as_ref()?)).max();
+        replicates::summarize(&self.replicates()).labelled(label).with_precision(self.precision())
+    }
+
     /// Writes it, whole or not at all.
     ///
     /// # Errors
@@ -183,7 +280,10 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::plan, *};
+    use super::{
+        super::{plan, trial},
+        *,
+    };
 
     fn log(command: &str) -> Log {
         let words: Vec<_> = command.split_whitespace().map(Into::into).collect();
@@ -211,6 +311,52 @@ mod tests {
             let error = Log::resume(root, other, seed, &Redaction::default()).unwrap_err().to_string();
             assert!(error.contains(what), "{error}");
         }
+    }
+
+    /// Runs of two variants that need so much.
+    fn done(until: Option<Until>, joules: &[(u32, u32)]) -> Log {
+        let variants = ["a=true", "b=false"].map(str::to_owned);
+        let mut log = Log::new(7, &plan::variants(&[], &variants, &[]).unwrap(), None, Circumstances::default());
+        log.rounds = Some(Rounds { repeat: 100, warmup: 0, until });
+        for (round, (a, b)) in (0..).zip(joules) {
+            for (variant, joules) in [(0, *a), (1, *b)] {
+                let order = round * 2 + u32::from(variant == 1);
+                let outcome = Outcome { energy_uj: u64::from(joules) * 1_000_000, ..trial::outcome() };
+                log.runs.push(RunRecord { place: Place { round, variant }, order, outcome });
+            }
+        }
+        log
+    }
+
+    #[test]
+    fn runs_are_enough_when_every_interval_is_narrow_and_a_round_is_whole() {
+        let until = Some(Until { percent: 5.0, min_runs: 3 });
+        let (calm, noisy) = ([(100, 50), (101, 50), (100, 51)], [(100, 50), (101, 50), (100, 60)]);
+        assert!(done(until, &calm).is_precise());
+        assert!(!done(until, &noisy).is_precise(), "one of both is not");
+        assert!(!done(until, &calm[..2]).is_precise(), "too few runs");
+        assert!(!done(None, &calm).is_precise(), "nobody asked");
+        let mut within = done(until, &calm);
+        within.runs.push(RunRecord { place: Place { round: 3, variant: 1 }, ..within.runs[0].clone() });
+        assert!(!within.is_precise(), "a round has begun");
+        within.runs.push(RunRecord { place: Place { round: 4, variant: 1 }, ..within.runs[1].clone() });
+        assert!(!within.is_precise(), "one variant has two runs more");
+        let summary = done(until, &noisy).summary();
+        assert!(summary.precision.is_some_and(|precision| !precision.is_reached));
+        assert_eq!(done(None, &noisy).summary().precision, None);
+    }
+
+    #[test]
+    fn what_was_asked_for_comes_back_and_earlier_logs_do_not_say_it() {
+        let mut log = done(Some(Until { percent: 2.5, min_runs: 10 }), &[(1, 2)]);
+        let RunRecord { place, outcome, .. } = log.runs[0].clone();
+        log.left_out.push(LeftOut { place, why: "warm-up".to_owned(), outcome });
+        let mut text = serde_json::to_value(&log).unwrap();
+        assert_eq!(serde_json::from_value::<Log>(text.clone()).unwrap(), log);
+        let fields = text.as_object_mut().unwrap();
+        assert!(["rounds", "left_out"].into_iter().all(|field| fields.remove(field).is_some()));
+        let earlier = serde_json::from_value::<Log>(text).unwrap();
+        assert_eq!((earlier.rounds, earlier.left_out), (None, Vec::new()));
     }
 
     #[test]

@@ -6,8 +6,10 @@
 //!
 //! An experiment runs commands many times. [`plan`] says which, from variants and [`parameter`]s, and in which order;
 //! [`trial`] runs one of them in a process of its own, [`work`] knows how much it did, [`log`] keeps what is done and
-//! under which [`circumstances`], and [`conduct`] goes through it all. [`protocol`] is what a wattmeter is compared with.
+//! under which [`circumstances`], and [`conduct`] goes through it all, with commands [`around`] each run. [`run_table`]
+//! lists the runs. [`protocol`] is what a wattmeter is compared with.
 
+pub mod around;
 pub mod circumstances;
 pub mod conduct;
 mod inherited;
@@ -17,6 +19,7 @@ pub mod marks;
 pub mod parameter;
 pub mod plan;
 pub mod protocol;
+pub mod run_table;
 pub mod signals;
 pub mod trial;
 pub mod user;

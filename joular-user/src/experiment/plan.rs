@@ -138,6 +138,11 @@ impl Variant {
         if name.starts_with('.') { format!("_{name}") } else { name }
     }
 
+    /// A text with the values of its parameters, where their names stand in braces.
+    pub fn filled(&self, text: &str) -> String {
+        self.values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+    }
+
     /// For people and for comparing: no command that differs looks the same, but for bytes that are not text.
     pub fn shown(&self) -> Vec<String> {
         self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect()

@@ -249,6 +249,25 @@ fn has_no_reader(pipe: &OwnedFd) -> io::Result<bool> {
 }
 
 #[cfg(test)]
+pub(super) fn outcome() -> Outcome {
+    Outcome {
+        exit_code: 0,
+        run_id: "run".to_owned(),
+        started_us: 1_772_409_594_000_000,
+        duration_ns: 2_000_000_000,
+        cpu_ns: 1_500_000_000,
+        energy_uj: 3_250_000,
+        machine_uj: 10_000_000,
+        measured_ns: 2_500_000_000,
+        samples: 100,
+        work: None,
+        temperature_celsius: None,
+        frequency_mhz: None,
+        label: Some("measured".to_owned()),
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use rustix::process::{Pid as OsPid, WaitId, WaitIdOptions, waitid};
 

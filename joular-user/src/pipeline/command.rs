@@ -75,6 +75,7 @@ fn run_command(run: &CommandRun, command: &[OsString], totals: Option<Box<dyn Ou
             (false, true) => CommandOutput::Read,
             (false, false) => CommandOutput::ReadHidden,
         },
+        has_no_input: false,
     };
     let held = Held::start(command, &surroundings)?;
     let live = config::Live { selection: Selection::Tree(held.pid()), ..live.as_ref().clone() };

@@ -37,6 +37,7 @@ mod output_dir;
 mod perf_map;
 mod privileges;
 mod prometheus;
+mod published_experiments;
 mod rare_code;
 mod requests;
 mod resumed_threads;

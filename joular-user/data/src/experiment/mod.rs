@@ -1,5 +1,6 @@
 //! Computes what experiments show: runs that were repeated, variants of a command side by side
 //! ([`replicates`]), how energy grows with a parameter ([`growth`]), and what an operation of a benchmark needs ([`jmh`]).
+//! [`methods`] describes how an experiment was made.
 //!
 //! Nothing here starts a command: who measured gives figures, and gets means, intervals, rankings and
 //! warnings.
@@ -7,4 +8,5 @@
 mod cells;
 pub mod growth;
 pub mod jmh;
+pub mod methods;
 pub mod replicates;

@@ -2,6 +2,7 @@
 
 pub mod csv;
 pub mod figures;
+pub mod latex;
 pub mod line;
 pub mod signature;
 pub mod table;

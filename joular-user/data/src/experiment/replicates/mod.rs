@@ -7,10 +7,12 @@
 //! there are runs.
 //!
 //! [`outliers`] points at runs that differ from the others, [`drift`] at changes while the experiment ran,
-//! and [`ranking`] says which variant needs the least and whether that is more than chance.
+//! and [`ranking`] says which variant needs the least and whether that is more than chance. [`precision`] says whether
+//! there are runs enough.
 
 pub mod drift;
 pub mod outliers;
+pub mod precision;
 pub mod ranking;
 mod render;
 #[cfg(test)]
@@ -24,6 +26,7 @@ use serde::Serialize;
 pub use self::{
     drift::{Covariate, Drift},
     outliers::Outlier,
+    precision::Precision,
     ranking::{Ranked, Ranking, Standing},
     stats::Stats,
 };
@@ -116,6 +119,8 @@ pub struct Summary {
     pub drifts: Vec<Drift>,
     /// How the energy came about, if it is known: the weakest label of all runs.
     pub energy_label: Option<String>,
+    /// If runs were to go on until intervals are narrow.
+    pub precision: Option<Precision>,
 }
 
 impl Summary {
@@ -123,6 +128,12 @@ impl Summary {
     #[must_use]
     pub fn labelled(self, label: Option<Label>) -> Self {
         Self { energy_label: label.map(|label| label.name().to_owned()), ..self }
+    }
+
+    /// The same with what its intervals were to be.
+    #[must_use]
+    pub fn with_precision(self, precision: Option<Precision>) -> Self {
+        Self { precision, ..self }
     }
 }
 
@@ -167,11 +178,16 @@ impl VariantSummary {
     }
 }
 
-/// Sums variants up and ranks them by joules per unit of work where every run has work, else by joules.
-pub fn summarize(variants: &[Variant]) -> Summary {
+/// What variants are ranked by: joules per unit of work where every run has work, else joules.
+pub fn ranked_figure(variants: &[Variant]) -> Figure {
     let mut runs = variants.iter().flat_map(|variant| &variant.replicates).peekable();
     let has_work = runs.peek().is_some() && runs.all(|run| Figure::JoulesPerWork.of(run).is_some());
-    summarize_by(variants, if has_work { Figure::JoulesPerWork } else { Figure::Joules })
+    if has_work { Figure::JoulesPerWork } else { Figure::Joules }
+}
+
+/// Sums variants up and ranks them by [`ranked_figure`].
+pub fn summarize(variants: &[Variant]) -> Summary {
+    summarize_by(variants, ranked_figure(variants))
 }
 
 /// Sums variants up and ranks them by a figure, of which less is better.
@@ -182,5 +198,6 @@ pub fn summarize_by(variants: &[Variant], figure: Figure) -> Summary {
         drifts: drift::of(variants, figure),
         variants: summaries,
         energy_label: None,
+        precision: None,
     }
 }

@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use super::{Figure, Ranked, Stats, Summary};
+use super::{Figure, Precision, Ranked, Stats, Summary};
 use crate::{
     experiment::cells::{NAME_WIDTH, sized, text_name},
     report::Format,
     text::{
-        csv, harmless_json,
+        count, csv, harmless_json, latex,
         table::{Column, Table, code},
     },
 };
@@ -86,6 +86,7 @@ impl Summary {
                 text_name(&variant.name)
             ));
         }
+        lines.extend(self.precision.iter().map(Precision::sentence));
         for variant in &self.variants {
             for run in &variant.outliers {
                 let (prefix, factor) = sized(run.median);
@@ -108,8 +109,9 @@ impl Summary {
         let headings =
             Figure::ALL.iter().flat_map(|figure| COLUMNS.map(|column| format!("{}_{column}", figure.name())));
         let around = ["outliers", "ranked_by", "ratio", "ratio_low", "ratio_high", "p", "verdict", "energy_label"];
+        let wanted = ["wanted_percent", "percent", "is_reached"].map(|column| format!("interval_{column}"));
         let start = ["variant", "runs"].map(String::from).into_iter();
-        let mut said = csv::line(start.chain(headings).chain(around.map(String::from)));
+        let mut said = csv::line(start.chain(headings).chain(around.map(String::from)).chain(wanted));
         for (at, variant) in self.variants.iter().enumerate() {
             let mut cells = vec![csv::name(variant.name.raw()), variant.runs.to_string()];
             for stats in Figure::ALL.map(|figure| variant.stats(figure)) {
@@ -134,12 +136,17 @@ impl Summary {
             cells.extend([ranked.and_then(|row| row.ratio), low, high, ranked.and_then(|row| row.p)].map(csv::figure));
             cells.push(ranked.map_or_else(String::new, |row| row.standing.name().to_owned()));
             cells.push(self.energy_label.clone().unwrap_or_default());
+            let precision = self.precision.as_ref();
+            cells.push(csv::figure(precision.map(|precision| precision.wanted_percent)));
+            cells.push(csv::figure(precision.and_then(|precision| precision.percent)));
+            cells.push(precision.map_or_else(String::new, |precision| precision.is_reached.to_string()));
             said.push_str(&csv::line(cells));
         }
         said
     }
 
-    fn markdown(&self) -> String {
+    /// What is published: fewer columns than there are on a terminal.
+    fn published(&self) -> Table {
         let (unit, factor) = self.unit();
         let rows: Vec<(&Ranked, &Stats)> = self.ranked().collect();
         let figures = |heading: &str, cell: &dyn Fn(&Ranked, &Stats) -> String| {
@@ -160,10 +167,37 @@ impl Summary {
             figures("relative", &|row, _| relative(row)),
             verdicts(&rows),
         ];
-        let said = self.table(columns).markdown(true);
+        self.table(columns)
+    }
+
+    fn markdown(&self) -> String {
+        let said = self.published().markdown(true);
         let remarks = self.remarks().into_iter().map(|line| format!("- {}\n", code(&line.as_str().into())));
         let remarks: String = remarks.collect();
         if remarks.is_empty() { said } else { said + "\n" + &remarks }
+    }
+
+    /// A table of LaTeX with all that is to be known beside it.
+    pub fn latex(&self) -> String {
+        let of = match self.ranking.figure {
+            Figure::JoulesPerWork => "Energy per unit of work",
+            Figure::Joules => "Energy",
+            Figure::Watts => "Power",
+            Figure::Seconds => "Duration",
+            Figure::CpuSeconds => "CPU time",
+        };
+        let runs: Vec<usize> = self.variants.iter().map(|variant| variant.runs).collect();
+        let (least, most) = (runs.iter().min().copied().unwrap_or(0), runs.iter().max().copied().unwrap_or(0));
+        let runs = if least == most { count(most, "run") } else { format!("{least} to {most} runs") };
+        let remarks =
+            self.remarks().into_iter().map(|line| format!("  \\par\\footnotesize {}\n", latex::escape(&line)));
+        format!(
+            "% Needs \\usepackage{{booktabs}}.\n\\begin{{table}}\n  \\centering\n  \\caption{{{of} of each variant over {runs}: mean \
+             and standard deviation of runs, 95\\,\\% interval of the mean, least and most, and the mean as a multiple of the \
+             best one's.}}\n  \\label{{tab:energy}}\n{}{}\\end{{table}}\n",
+            latex::tabular(&self.published()),
+            remarks.collect::<String>()
+        )
     }
 }
 

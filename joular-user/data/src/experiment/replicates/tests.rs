@@ -136,9 +136,49 @@ fn every_format_has_each_variant_and_no_name_does_harm() {
     let csv = written(Format::Csv);
     let columns = |line: &str| line.split(',').count();
     let counts: Vec<usize> = csv.lines().map(columns).collect();
-    assert_eq!(counts, [45; 3], "{csv}");
+    assert_eq!(counts, [48; 3], "{csv}");
     assert!(csv.starts_with("variant,runs,joules_mean,joules_stddev,joules_median,joules_min,"), "{csv}");
     let json: serde_json::Value = serde_json::from_str(&written(Format::Json)).unwrap();
     assert_eq!(json["ranking"]["rows"][1]["standing"], "more");
     assert_eq!(json["variants"][1]["joules"]["mean"], 1.05);
+    assert!(json["precision"].is_null() && csv.lines().all(|line| !line.contains("true")), "{csv}");
+}
+
+#[test]
+fn every_format_says_whether_intervals_are_as_narrow_as_wanted() {
+    let variants = [variant("a", &[2.0, 2.01, 2.02]), variant("b", &[1.0, 1.1, 1.05])];
+    for (wanted, is_reached) in [(50.0, true), (5.0, false)] {
+        let summary = summarize(&variants).with_precision(Some(Precision::of(&variants, wanted)));
+        let said = |format| {
+            let mut out = Vec::new();
+            summary.write(format, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        for format in [Format::Text, Format::Markdown] {
+            let expected = if is_reached { "interval: within ±" } else { "warning: the interval of b is ±" };
+            assert!(said(format).contains(expected), "{}", said(format));
+        }
+        let ends = said(Format::Csv).lines().skip(1).all(|line| line.ends_with(&format!(",{is_reached}")));
+        assert!(ends, "{}", said(Format::Csv));
+        let json: serde_json::Value = serde_json::from_str(&said(Format::Json)).unwrap();
+        assert_eq!(json["precision"]["is_reached"], is_reached);
+    }
+}
+
+#[test]
+fn a_table_of_latex_has_each_variant_and_no_name_does_harm() {
+    let summary = summarize(&[variant("=new&_\u{1b}", &[2.0, 2.2, 2.1]), variant("base", &[1.0, 1.1, 1.05])]);
+    let text = summary.labelled(Some(Label::Modelled)).latex();
+    for expected in [
+        "Energy of each variant over 3 runs",
+        "    variant & mean $\\pm$ $\\sigma$ [J] & 95 \\% & min & max & relative & verdict \\\\\n",
+        "    \\texttt{base} & 1.050 $\\pm$ 0.050 & 0.926 \\ldots{} 1.174 & 1.000 & 1.100 & 1.00 & best \\\\\n",
+        "\\texttt{=new\\&\\_\\textbackslash{}x1b} & 2.100",
+        "  \\par\\footnotesize energy is modelled\n",
+    ] {
+        assert!(text.contains(expected), "{expected} in {text}");
+    }
+    assert!(text.starts_with("% Needs \\usepackage{booktabs}.\n\\begin{table}\n") && text.ends_with("\\end{table}\n"));
+    let uneven = summarize(&[variant("a", &[2.0, 2.2]), variant("b", &[1.0, 1.1, 1.05])]);
+    assert!(uneven.latex().contains("over 2 to 3 runs") && summarize(&[]).latex().contains("over 0 runs"));
 }
