@@ -29,7 +29,7 @@ pub struct DiffFlags {
     pub view: Option<String>,
 
     /// Figure to compare: time (watts), cpu (joules per CPU second), run (joules of a run) or none (joules); the
-    /// same of another measure [default: time]
+    /// same of another measure [default: of whole runs of commands run, of other recordings time]
     #[arg(long, value_name = "WHAT")]
     pub per: Option<String>,
 

@@ -201,7 +201,7 @@ fn compare(directory: &Path, log: &Log, app: Option<&App>) -> anyhow::Result<()>
     let path = |folder: &str| directory.join(folder);
     if !others.is_empty() || !has_enough {
         let shown = |folder: &str| escape(&path(folder).display().to_string());
-        messages::info(&format!("by method: joular-bpf diff {} {} --per run", shown(&a.folder), shown(&b.folder)));
+        messages::info(&format!("by method: joular-bpf diff {} {}", shown(&a.folder), shown(&b.folder)));
         return Ok(());
     }
     let work = |variant: usize| {

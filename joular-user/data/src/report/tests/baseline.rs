@@ -379,10 +379,10 @@ fn markdown_says_first_what_the_gate_says() {
     let (a, b) = (runs(&[100, 101, 99], |_| {}), runs(&[120, 121, 119], |_| {}));
     let other = runs(&[120, 121, 119], |run| run.cpu_model = "other".to_owned());
     for (b, fail_above, first) in [
-        (&b, Some(0.05), "**Failed:** <code>total</code> is certainly more than 5 % above A. Total: "),
-        (&a, Some(0.05), "**Passed:** nothing is certainly more than 5 % above A. Total: "),
-        (&other, Some(0.05), "**Undecided:** A and B were made differently. Total: "),
-        (&b, None, "**Energy:** "),
+        (&b, Some(0.05), "**Failed:** <code>total</code> is certainly more than 5 % above A. Energy of a run: "),
+        (&a, Some(0.05), "**Passed:** nothing is certainly more than 5 % above A. Energy of a run: "),
+        (&other, Some(0.05), "**Undecided:** A and B were made differently. Energy of a run: "),
+        (&b, None, "**Energy of a run:** "),
     ] {
         let choices = Choices { fail_above, format: Format::Markdown, ..choices(CompareBy::Method, Per::Run) };
         let found = diff::run(a.path(), b.path(), &Filter::default(), None, &choices).unwrap();

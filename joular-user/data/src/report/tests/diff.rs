@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::super::{
     Format,
-    diff::{self, Choices, CompareBy, Comparison, FailOn, Per, View},
+    diff::{self, Choices, CompareBy, Comparison, FailOn, Per, View, Work},
     measure::{Measure, Unit},
     profile::{App, Filter, Names, Profile},
 };
@@ -100,6 +100,32 @@ fn a_comparison_of_bytes_says_bytes_in_every_format() {
                 "{format:?}: {said:.300}"
             );
         }
+    }
+}
+
+/// A figure that is taken for another misleads.
+#[test]
+fn a_comparison_says_in_its_first_line_what_is_compared() {
+    let root = written();
+    let work = || Work::OfRuns(vec![10.0]);
+    for (per, view, figure, unit) in [
+        (Per::Time, View::Itself, "Energy per second of recorded time", "W, by method;"),
+        (Per::Cpu, View::Total, "Energy per CPU second", "J/CPU-s, by method, each with what it calls;"),
+        (Per::Run, View::Itself, "Energy of a run", "J/run, by method;"),
+        (Per::Nothing, View::Itself, "Energy of all runs", "J, by method;"),
+        (Per::Work { a: work(), b: work() }, View::Itself, "Energy per unit of work", "J/unit, by method;"),
+    ] {
+        let choices = Choices { per, view, ..choices(CompareBy::Method) };
+        let found = compare(root.path(), &Filter::default(), None, &choices);
+        let first = |format| {
+            let mut said = Vec::new();
+            found.write(&Choices { format, ..choices.clone() }, &mut said).unwrap();
+            String::from_utf8(said).unwrap().lines().next().unwrap_or_default().to_owned()
+        };
+        let text = first(Format::Text);
+        assert!(text.starts_with(figure) && text.contains(unit), "{text}");
+        let markdown = first(Format::Markdown);
+        assert!(markdown.starts_with(&format!("**{figure}:** ")), "{markdown}");
     }
 }
 

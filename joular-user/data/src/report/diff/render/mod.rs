@@ -9,7 +9,7 @@ mod text;
 
 use std::{io, io::Write};
 
-use super::{Choices, Compared, Comparison, Format, Measure, Side, Unit, sessions::Sessions};
+use super::{Choices, Compared, Comparison, Format, Measure, Per, Side, Unit, sessions::Sessions};
 use crate::{
     dataset::error::DataSetError,
     model::target_text::TargetText,
@@ -119,6 +119,20 @@ impl Side {
         ];
         let said = parts.iter().filter(|(energy, _)| energy.0 > 0);
         said.map(|(energy, what)| format!(", {:.1} % {what}", share(*energy, self.total.energy))).collect()
+    }
+}
+
+impl Choices {
+    /// What figures are, in words: `Energy of a run`.
+    fn figure(&self) -> String {
+        let per = match self.per {
+            Per::Time => "per second of recorded time",
+            Per::Cpu => "per CPU second",
+            Per::Run => "of a run",
+            Per::Nothing => "of all runs",
+            Per::Work { .. } => "per unit of work",
+        };
+        format!("{} {per}", self.measure.title())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Writes a comparison for a terminal: both sides, warnings, the total, rows.
+//! Writes a comparison for a terminal: what is compared, both sides, warnings, the total, rows.
 
 use std::fmt::Write as _;
 
@@ -14,14 +14,14 @@ const NAME_WIDTH: usize = 80;
 
 // Writing to a String cannot fail.
 pub fn text(comparison: &Comparison, choices: &Choices) -> String {
-    let mut said = String::new();
+    let change = &comparison.total.change;
+    let (unit, factor) = sized(&choices.unit(), choices.measure, change.a.max(change.b));
+    let (figure, by) = (choices.figure(), choices.by.name());
+    let view = if choices.view == View::Total { ", each with what it calls" } else { "" };
+    let mut said = format!("{figure}, in {unit}, by {by}{view}; {}.\n", comparison.basis());
     for (name, side) in [("A", &comparison.a), ("B", &comparison.b)] {
         let _ = writeln!(said, "{name}  {}", described(side, choices.measure));
     }
-    let change = &comparison.total.change;
-    let (unit, factor) = sized(&choices.unit(), choices.measure, change.a.max(change.b));
-    let view = if choices.view == View::Total { ", each with what it calls" } else { "" };
-    let _ = writeln!(said, "{unit} by {}{view}; {}.", choices.by.name(), comparison.basis());
     let _ = writeln!(said, "Of rows called more or less at most 5 % are not, on average (Benjamini-Hochberg).");
     for notice in &comparison.notices {
         let _ = writeln!(said, "note: {notice}");
