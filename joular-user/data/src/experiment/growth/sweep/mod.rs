@@ -20,7 +20,7 @@ use thiserror::Error;
 use super::{Growth, GrowthError, Point};
 use crate::{
     dataset::error::DataSetError,
-    model::target_text::TargetText,
+    model::{domain::Label, target_text::TargetText},
     report::{
         Format,
         diff::{Choices, CompareBy, FailOn, Key, Per, Side, View, side::Spent},
@@ -98,6 +98,12 @@ impl Curve {
 }
 
 impl Sweep {
+    /// How the energy came about, if the label is one of today.
+    fn label(&self) -> Option<Label> {
+        let name = self.energy_label.as_deref()?;
+        Label::ALL.into_iter().find(|label| label.name() == name)
+    }
+
     /// Reads what `filter` allows of each value's data set, as `app` sees it if given.
     ///
     /// # Errors

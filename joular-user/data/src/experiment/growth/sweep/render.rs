@@ -8,10 +8,10 @@ use crate::{
         cells::{NAME_WIDTH, sized, text_name},
         growth::{Fit, Interval},
     },
-    model::target_text::TargetText,
+    model::{domain::Label, target_text::TargetText},
     report::Format,
     text::{
-        csv, escape, harmless_json,
+        csv, escape, figures, harmless_json,
         signature::{Method, told_apart},
         table::{Column, Table},
     },
@@ -58,7 +58,7 @@ impl Sweep {
     /// What grows how; classes are said by `class`.
     fn table(&self, top: Option<usize>, class: impl Fn(&Curve, &Row) -> String) -> Table {
         let named = self.named(top);
-        let rows: Vec<(&Curve, Row)> = named.iter().map(|(_, curve)| (*curve, row(curve))).collect();
+        let rows: Vec<(&Curve, Row)> = named.iter().map(|(_, curve)| (*curve, row(curve, self.label()))).collect();
         let figures =
             |heading, cell: fn(&Row) -> &String| Column::figures(heading, &rows, |(_, row)| cell(row).clone());
         Table {
@@ -178,10 +178,10 @@ pub(super) struct Row {
     pub(super) formula: String,
 }
 
-pub(super) fn row(curve: &Curve) -> Row {
+pub(super) fn row(curve: &Curve, label: Option<Label>) -> Row {
     let energy = curve.at_largest();
     let (prefix, factor) = sized(energy);
-    let joules = format!("{:.3} {prefix}J", energy * factor);
+    let joules = format!("{} {prefix}J", figures::figure(energy * factor, label));
     let Some((growth, fit)) = curve.growth.as_ref().and_then(|growth| Some((growth, growth.fit()?))) else {
         let none = || "-".to_owned();
         let why = curve.why_not.as_deref().map_or_else(none, escape);

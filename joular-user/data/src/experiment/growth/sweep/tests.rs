@@ -79,13 +79,31 @@ fn a_page_has_classes_drawings_and_what_larger_values_need_and_no_name_is_markup
         assert!(page.contains(expected), "{expected}: {page}");
     }
     // 1 J + 20 µJ · 10 000 000.
-    assert!(page.contains("<td>201.") || page.contains("<td>200."), "{page}");
+    assert!(page.contains("<td>201 J (") || page.contains("<td>200 J ("), "{page}");
     assert!(page.contains("&lt;sort&gt;") && !page.contains("<sort>") && !page.contains('\u{1b}'), "{page}");
     // The name of SVG's elements is the only address.
     assert!(!page.contains("<script") && page.matches("http:").count() == 1, "{page}");
     assert_eq!(page.matches("<tr>").count(), page.matches("</tr>").count());
     let one = sweep().page(1);
     assert!(one.contains("1 more methods need less") && !one.contains("a.B.rare"), "{one}");
+}
+
+#[test]
+fn nothing_is_predicted_of_what_explains_nothing_or_may_be_anything() {
+    let predicted = |curve: &Curve, value| page::predicted(curve, value, None);
+    let line = curve("a.B.line", |n| 1.0 + 2e-5 * n);
+    assert!(predicted(&line, 1e9).contains(" kJ ("), "{}", predicted(&line, 1e9));
+    let constant = curve("a.B.constant", |n| if [3e3, 3e4, 3e5].contains(&n) { 19.95 } else { 20.05 });
+    assert_eq!(constant.growth.as_ref().map(|growth| growth.class), Some(Class::Constant));
+    assert_eq!(predicted(&constant, 1e7), "–");
+    // Some noisy points cannot tell a line from what needs a million times as much at a thousand times the range.
+    let mut open = line;
+    open.growth.iter_mut().for_each(|growth| growth.alternatives = vec![Class::Cubic]);
+    assert_eq!(predicted(&open, 1e9), "–");
+    let page = Sweep { total: constant, ..sweep() }.page(9);
+    assert!(page.contains("<td>total</td><td>–</td><td>–</td><td>–</td>"), "{page}");
+    let longest = page.split(|c: char| !c.is_ascii_digit()).map(str::len).max();
+    assert!(longest <= Some(10), "a figure has {longest:?} digits: {page}");
 }
 
 #[test]
