@@ -17,7 +17,7 @@ use joular_data::{
     text::escape,
 };
 
-use super::{unless_closed, unwritten};
+use super::{terminal_width, unless_closed, unwritten};
 use crate::{
     cli::{BaselineCheckFlags, BaselineCommand, BaselineFlags, BaselineSaveFlags, DiffFlags, Exit},
     config,
@@ -81,7 +81,7 @@ fn check(flags: &BaselineCheckFlags) -> anyhow::Result<Exit> {
 
 /// Writes the comparison to standard output, and as JUnit XML to a file.
 fn said(comparison: &Comparison, choices: &Choices, junit: Option<&PathBuf>) -> anyhow::Result<()> {
-    let said = comparison.write(choices, &mut io::stdout().lock());
+    let said = comparison.write(choices, terminal_width(), &mut io::stdout().lock());
     unless_closed(said).map_err(unwritten("the comparison"))?;
     if choices.format == Format::Csv {
         // Its rows have no room for what was done.

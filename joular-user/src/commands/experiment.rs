@@ -25,6 +25,7 @@ use crate::{
         trial::Told,
     },
     messages,
+    output::Screen,
     pipeline::{self, host::Host},
     progress::Progress,
 };
@@ -50,7 +51,7 @@ pub(super) fn run(flags: &RunFlags) -> anyhow::Result<Exit> {
     let summary = summary(&conducted.log);
     let is_quiet = flags.flags.quiet;
     if !is_quiet {
-        said(|mut out| summary.write(Format::Text, &mut out))?;
+        said(|width, mut out| summary.write(Format::Text, width, &mut out))?;
     }
     export(flags, &conducted.log, &summary)?;
     if let Some(directory) = experiment.directory.as_ref().filter(|_| !is_quiet) {
@@ -167,10 +168,11 @@ fn replicate(run: &RunRecord) -> Replicate {
     }
 }
 
-/// Prints on standard error, where totals of commands are.
-pub(super) fn said(write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>) -> anyhow::Result<()> {
+/// Prints on standard error, where totals of commands are, as wide as the terminal if it is one.
+pub(super) fn said(write: impl FnOnce(Option<usize>, &mut dyn io::Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let width = Screen::of(io::stderr()).width();
     let mut out = io::stderr().lock();
-    super::unless_closed(write(&mut out)).map_err(super::unwritten("the results"))
+    super::unless_closed(write(width, &mut out)).map_err(super::unwritten("the results"))
 }
 
 fn export(flags: &RunFlags, log: &Log, summary: &Summary) -> anyhow::Result<()> {
@@ -178,7 +180,7 @@ fn export(flags: &RunFlags, log: &Log, summary: &Summary) -> anyhow::Result<()> 
     for (path, format) in [(&chosen.export_csv, Format::Csv), (&chosen.export_markdown, Format::Markdown)] {
         if let Some(path) = path {
             let mut bytes = Vec::new();
-            summary.write(format, &mut bytes)?;
+            summary.write(format, None, &mut bytes)?;
             write_file(path, &bytes)?;
         }
     }
@@ -223,9 +225,9 @@ fn compare(directory: &Path, log: &Log, app: Option<&App>) -> anyhow::Result<()>
         again_in: Some(env::temp_dir()),
     };
     let comparison = report::diff::run(&path(&a.folder), &path(&b.folder), &Filter::default(), app, &choices)?;
-    said(|mut out| {
+    said(|width, mut out| {
         writeln!(out)?;
-        comparison.write(&choices, &mut out)
+        comparison.write(&choices, width, &mut out)
     })
 }
 

@@ -33,6 +33,14 @@ impl Screen {
         };
         Self::Terminal { size: Box::new(size), colours }
     }
+
+    /// How wide tables may be; `None`: as wide as they are.
+    pub fn width(&self) -> Option<usize> {
+        match self {
+            Self::Terminal { size, .. } => Some(size().width),
+            Self::Stream => None,
+        }
+    }
 }
 
 /// Whether a stream shows colours; `None` if it takes no escape codes at all: it is not a terminal, or `TERM` does not say
@@ -54,6 +62,11 @@ pub(super) struct LiveView {
 impl LiveView {
     pub(super) const fn new(screen: Screen, top: usize) -> Self {
         Self { screen, top, shown: None }
+    }
+
+    /// As [`Screen::width`].
+    pub(super) fn width(&self) -> Option<usize> {
+        self.screen.width()
     }
 
     /// What a window adds to the screen, to be written at once: nothing flickers then.

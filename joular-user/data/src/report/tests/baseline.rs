@@ -85,7 +85,7 @@ fn saved(data: &Path, filter: &Filter, choices: &Choices, keep: &Keep, to: &Temp
 
 pub(super) fn shown(comparison: &Comparison, choices: &Choices) -> Value {
     let mut out = Vec::new();
-    comparison.write(choices, &mut out).unwrap();
+    comparison.write(choices, None, &mut out).unwrap();
     serde_json::from_slice(&out).unwrap()
 }
 
@@ -387,7 +387,7 @@ fn markdown_says_first_what_the_gate_says() {
         let choices = Choices { fail_above, format: Format::Markdown, ..choices(CompareBy::Method, Per::Run) };
         let found = diff::run(a.path(), b.path(), &Filter::default(), None, &choices).unwrap();
         let mut out = Vec::new();
-        found.write(&choices, &mut out).unwrap();
+        found.write(&choices, None, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.starts_with(first), "{first}: {text}");
         let parts = ["| method |", "| phase |", "**What was compared**", "- B: "];

@@ -92,7 +92,7 @@ fn a_comparison_of_bytes_says_bytes_in_every_format() {
             let choices = Choices { measure, format, ..choices(CompareBy::Method) };
             let found = compare(root.path(), &Filter::default(), None, &choices);
             let mut said = Vec::new();
-            found.write(&choices, &mut said).unwrap();
+            found.write(&choices, None, &mut said).unwrap();
             let said = String::from_utf8(said).unwrap() + &found.junit(&choices);
             assert!(said.contains(unit) && said.contains(measure.name()), "{} {format:?}: {said:.300}", measure.name());
             assert!(
@@ -119,7 +119,7 @@ fn a_comparison_says_in_its_first_line_what_is_compared() {
         let found = compare(root.path(), &Filter::default(), None, &choices);
         let first = |format| {
             let mut said = Vec::new();
-            found.write(&Choices { format, ..choices.clone() }, &mut said).unwrap();
+            found.write(&Choices { format, ..choices.clone() }, None, &mut said).unwrap();
             String::from_utf8(said).unwrap().lines().next().unwrap_or_default().to_owned()
         };
         let text = first(Format::Text);
@@ -127,6 +127,28 @@ fn a_comparison_says_in_its_first_line_what_is_compared() {
         let markdown = first(Format::Markdown);
         assert!(markdown.starts_with(&format!("**{figure}:** ")), "{markdown}");
     }
+}
+
+#[test]
+fn a_table_fits_the_terminal_and_keeps_the_figures_and_the_names_of_methods() {
+    let root = written();
+    let choices = Choices { format: Format::Text, ..choices(CompareBy::Method) };
+    let found = compare(root.path(), &Filter::default(), None, &choices);
+    let said = |width| {
+        let mut said = Vec::new();
+        found.write(&choices, width, &mut said).unwrap();
+        String::from_utf8(said).unwrap()
+    };
+    let table = |text: &str| -> Vec<String> {
+        text.lines().skip_while(|line| !line.ends_with("  method")).map(str::to_owned).collect()
+    };
+    for width in [60, 80, 200] {
+        let lines = table(&said(Some(width)));
+        assert!(lines.len() > 3 && lines[0].trim_start().starts_with("A ") && lines[0].contains("  B "), "{lines:?}");
+        assert!(lines.iter().all(|line| line.chars().count() <= width), "{width}: {lines:?}");
+        assert!(lines.iter().any(|line| line.ends_with(".m100")), "{lines:?}");
+    }
+    assert!(table(&said(None))[0].contains("95 % interval of %"));
 }
 
 #[test]

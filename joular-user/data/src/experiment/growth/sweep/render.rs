@@ -18,13 +18,20 @@ use crate::{
 };
 
 impl Sweep {
-    /// Writes it, of methods at most `top` where it is for people. JSON and CSV have all.
+    /// Writes it, of methods at most `top` where it is for people, as text as wide as the terminal if there is one. JSON and
+    /// CSV have all.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&self, format: Format, top: Option<usize>, out: &mut impl Write) -> io::Result<()> {
+    pub fn write(
+        &self,
+        format: Format,
+        top: Option<usize>,
+        width: Option<usize>,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
         let text = match format {
-            Format::Text => self.text(top),
+            Format::Text => self.text(top, width),
             Format::Json => harmless_json(&(serde_json::to_string_pretty(self)? + "\n")),
             Format::Csv => self.csv(),
             Format::Markdown => self.markdown(top),
@@ -42,7 +49,7 @@ impl Sweep {
         std::iter::once((self.total.name.clone(), &self.total)).chain(shown).collect()
     }
 
-    fn text(&self, top: Option<usize>) -> String {
+    fn text(&self, top: Option<usize>, width: Option<usize>) -> String {
         let mut notes: Vec<String> = self.label_line().into_iter().collect();
         for (name, curve) in self.named(top) {
             if let Some(growth) = curve.growth.as_ref().filter(|growth| !growth.is_certain) {
@@ -51,7 +58,7 @@ impl Sweep {
         }
         notes.extend(self.hidden(top));
         notes.extend(self.cpu_line());
-        let said = self.table(top, |_, row| row.class.clone()).text();
+        let said = self.table(top, |_, row| row.class.clone()).text(width);
         notes.into_iter().fold(said, |said, note| said + &note + "\n")
     }
 
@@ -64,11 +71,11 @@ impl Sweep {
         Table {
             columns: vec![
                 figures("J at largest n", |row| &row.joules),
-                Column::figures("samples", &rows, |(curve, _)| curve.samples.to_string()),
-                Column::words("class", &rows, |(curve, row)| class(curve, row)),
-                figures("sure", |row| &row.sure),
-                figures("R²", |row| &row.r_squared),
-                Column::words("formula", &rows, |(_, row)| row.formula.clone()),
+                Column::figures("samples", &rows, |(curve, _)| curve.samples.to_string()).expendable(5),
+                Column::words("class", &rows, |(curve, row)| class(curve, row)).expendable(1),
+                figures("sure", |row| &row.sure).expendable(3),
+                figures("R²", |row| &row.r_squared).expendable(4),
+                Column::words("formula", &rows, |(_, row)| row.formula.clone()).expendable(2),
             ],
             heading: if self.with_callees { "method, with what it calls" } else { "method" }.to_owned(),
             names: named.iter().map(|(name, _)| name.clone()).collect(),

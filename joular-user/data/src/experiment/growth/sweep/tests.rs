@@ -33,7 +33,7 @@ fn sweep() -> Sweep {
 
 fn written(format: Format) -> String {
     let mut out = Vec::new();
-    sweep().write(format, None, &mut out).unwrap();
+    sweep().write(format, None, None, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

@@ -21,11 +21,13 @@ use crate::{
 };
 
 impl Comparison {
+    /// Writes it in the format of the choices, as text as wide as the terminal if there is one.
+    ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&self, choices: &Choices, out: &mut impl Write) -> io::Result<()> {
+    pub fn write(&self, choices: &Choices, width: Option<usize>, out: &mut impl Write) -> io::Result<()> {
         let text = match choices.format {
-            Format::Text => text::text(self, choices),
+            Format::Text => text::text(self, choices, width),
             Format::Json => json::text(self, choices)?,
             Format::Csv => tables::csv(self, choices),
             Format::Markdown => summary::markdown(self, choices),
