@@ -25,7 +25,7 @@ pub struct DiffFlags {
     pub by: Option<String>,
 
     /// Energy of a method by itself (self) or with what it calls (total) [default: self]
-    #[arg(long, value_name = "VIEW")]
+    #[arg(long, alias = "sort", value_name = "VIEW")]
     pub view: Option<String>,
 
     /// Figure to compare: time (watts), cpu (joules per CPU second), run (joules of a run) or none (joules); the

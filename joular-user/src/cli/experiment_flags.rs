@@ -57,11 +57,11 @@ pub struct ExperimentFlags {
     pub export_json: Option<PathBuf>,
 
     /// Write a line for each variant as CSV
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "csv", value_name = "FILE")]
     pub export_csv: Option<PathBuf>,
 
     /// Write a Markdown table
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "markdown", value_name = "FILE")]
     pub export_markdown: Option<PathBuf>,
 }
 

@@ -85,7 +85,7 @@ impl Sweep {
 
     fn hidden(&self, top: Option<usize>) -> Option<String> {
         let hidden = self.methods.len().saturating_sub(top.unwrap_or(usize::MAX));
-        (hidden > 0).then(|| format!("and {hidden} more methods that need less: --methods 0 shows all"))
+        (hidden > 0).then(|| format!("and {hidden} more methods that need less: --top 0 shows all"))
     }
 
     pub(super) fn label_line(&self) -> Option<String> {
