@@ -98,8 +98,7 @@ impl Shown {
     fn take(&mut self, step: &Step<'_>) {
         match step {
             Step::Begun { runs, done, seed } => {
-                let before = if *done > 0 { format!(", {done} are done already") } else { String::new() };
-                messages::info(&format!("{runs} runs in random order (--seed {seed}){before}"));
+                messages::info(&begun(*runs, *done, *seed));
                 self.progress = (*runs > 0).then(|| Progress::of_steps("starting", (*runs).into()));
             }
             Step::Running { variant, round, is_warmup } => {
@@ -130,6 +129,19 @@ impl Shown {
         if let Some(progress) = &self.progress {
             progress.say(label);
         }
+    }
+}
+
+/// What is to come, beside what is done already.
+fn begun(runs: u32, done: u32, seed: u64) -> String {
+    let order = || format!("{} in random order (--seed {seed})", count(runs, "run"));
+    match (runs, done) {
+        (0, done) => format!(
+            "nothing is run: {done} are done already, and the same command line adds none: a larger --repeat adds runs, and \
+             another --output begins anew"
+        ),
+        (_, 0) => order(),
+        (_, done) => format!("{}, {done} are done already", order()),
     }
 }
 
@@ -256,4 +268,17 @@ pub fn run_trial(arguments: &[OsString]) -> anyhow::Result<Exit> {
 
 fn untold(cause: io::Error) -> anyhow::Error {
     anyhow!("telling what a run came to: {cause}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::begun;
+
+    #[test]
+    fn a_repetition_that_runs_nothing_says_what_would() {
+        assert_eq!(begun(6, 0, 7), "6 runs in random order (--seed 7)");
+        assert_eq!(begun(1, 5, 7), "1 run in random order (--seed 7), 5 are done already");
+        let nothing = begun(0, 6, 7);
+        assert!(nothing.contains("6 are done already") && nothing.contains("a larger --repeat adds runs"), "{nothing}");
+    }
 }

@@ -30,7 +30,7 @@ const MAX_FILE_BYTES: u64 = 256 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    #[error("reading {path}: {source}: remove it to begin again, or choose another directory with --output")]
+    #[error("reading {path}: {source}: {}choose another directory with --output", advice_on(source))]
     Read { path: PathBuf, source: io::Error },
     #[error("{path} holds another experiment ({what} differs): choose another directory with --output")]
     Other { path: PathBuf, what: String },
@@ -40,6 +40,14 @@ pub enum LogError {
     Write(#[from] OutputError),
     #[error(transparent)]
     Data(#[from] DataSetError),
+}
+
+/// What a user can do who does not want another directory.
+fn advice_on(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::PermissionDenied => "it is another user's: go on as its owner or with sudo, or ",
+        _ => "remove it to begin again, or ",
+    }
 }
 
 impl LogError {
@@ -260,6 +268,20 @@ mod tests {
         let new = full.clone().redacted(&redaction);
         assert_eq!(new.variants[0].command, ["java", "-Dpassword=[redacted]", "--token", "[redacted]", "Main"]);
         assert_eq!(Log::resume(directory.path(), new.clone(), None, &redaction).unwrap(), new);
+    }
+
+    #[test]
+    fn nobody_is_told_to_remove_what_another_user_has() {
+        for (kind, advice) in [
+            (
+                io::ErrorKind::PermissionDenied,
+                ": it is another user's: go on as its owner or with sudo, or choose another ",
+            ),
+            (io::ErrorKind::InvalidData, ": remove it to begin again, or choose another directory"),
+        ] {
+            let message = LogError::Read { path: "a".into(), source: kind.into() }.to_string();
+            assert!(message.contains(advice), "{message}");
+        }
     }
 
     #[test]

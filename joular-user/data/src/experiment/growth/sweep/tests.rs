@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    dataset::fixture::{RUN_ID, write},
+    dataset::fixture::{RUN_ID, write, write_as},
     experiment::growth::{Class, ClassChange, ClassVerdict, Doubt, compare},
     model::policy::Policy,
     noise::Noise,
@@ -126,11 +126,22 @@ fn methods_of_data_sets_are_the_same_ones_and_each_run_is_a_point() {
     assert!(matches!(too_few, Err(SweepError::Growth(GrowthError::TooFewValues { found: 4 }))));
 }
 
+/// Repeated runs show how much CPU time varies, as they do of energy.
 #[test]
-fn a_method_without_a_sample_has_nothing_with_the_variance_of_one_sample() {
+fn each_run_is_a_point_of_cpu_time_too() {
     let root = tempfile::tempdir().unwrap();
-    write(root.path(), Policy::default());
-    let choices = Choices {
+    let runs = ["a", "b", "c"];
+    runs.iter().for_each(|run| write_as(root.path(), Policy::default(), run));
+    let steps: Vec<(f64, PathBuf)> = (1..=5).map(|value| (f64::from(value), root.path().to_owned())).collect();
+    let found = Sweep::read(&steps, &Filter::default(), None, View::Itself).unwrap();
+    assert_eq!((found.cpu.points.len(), found.total.points.len()), (15, 15));
+    let side = Side::read(root.path(), &Filter::default(), None, &choices()).unwrap();
+    let of_runs: f64 = found.cpu.points.iter().take(runs.len()).map(|point| point.joules).sum();
+    assert!(side.cpu_ns > 0 && (of_runs - crate::text::seconds(side.cpu_ns)).abs() < 1e-6, "{of_runs}");
+}
+
+fn choices() -> Choices {
+    Choices {
         measure: Measure::Energy,
         by: CompareBy::Method,
         view: View::Itself,
@@ -141,8 +152,14 @@ fn a_method_without_a_sample_has_nothing_with_the_variance_of_one_sample() {
         top: None,
         format: Format::Text,
         again_in: None,
-    };
-    let side = Side::read(root.path(), &Filter::default(), None, &choices).unwrap();
+    }
+}
+
+#[test]
+fn a_method_without_a_sample_has_nothing_with_the_variance_of_one_sample() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), Policy::default());
+    let side = Side::read(root.path(), &Filter::default(), None, &choices()).unwrap();
     let one = one_sample(&side);
     let absent = method(&named("not.There.atAll"), &[(1.0, side)]);
     assert_eq!(absent.points.iter().map(|point| point.joules).collect::<Vec<_>>(), [0.0]);
