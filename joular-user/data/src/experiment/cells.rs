@@ -5,8 +5,8 @@ use crate::{
     text::{Keep, cut},
 };
 
-/// Columns of a terminal for a name.
-pub const NAME_WIDTH: usize = 60;
+/// Columns of a terminal for a name in a sentence.
+const NAME_WIDTH: usize = 60;
 
 /// A name of a width that leaves room for figures.
 pub fn text_name(name: &TargetText) -> String {

@@ -179,7 +179,6 @@ impl RunList {
             columns,
             heading: "run".to_owned(),
             names: self.0.iter().map(|run| run.run_id.as_str().into()).collect(),
-            longest: None,
         }
     }
 }

@@ -64,8 +64,6 @@ pub struct Table {
     /// What names are names of.
     pub heading: String,
     pub names: Vec<TargetText>,
-    /// Longer names are cut; `None`: where the terminal ends.
-    pub longest: Option<usize>,
 }
 
 impl Table {
@@ -95,7 +93,7 @@ impl Table {
         for (row, name) in self.names.iter().enumerate() {
             let text = figures(&|column| column.cell(row).to_owned());
             let room = width.map_or(usize::MAX, |width| width.saturating_sub(text.chars().count()));
-            let name = cut(&name.to_string(), room.min(self.longest.unwrap_or(usize::MAX)), Keep::Name);
+            let name = cut(&name.to_string(), room, Keep::Name);
             lines.push(Line::new(Style::Plain, text + &name));
         }
         lines
@@ -141,7 +139,7 @@ mod tests {
         let spare = Column { expendable: 9, ..Column::figures("SAMPLES", rows, |_| "1000000".to_owned()) };
         let words = Column::words("verdict", rows, |(_, verdict)| verdict.to_owned());
         let names = ["a|b", "com.example.A"].map(TargetText::from).to_vec();
-        Table { columns: vec![figures, spare, words], heading: "method".to_owned(), names, longest: None }
+        Table { columns: vec![figures, spare, words], heading: "method".to_owned(), names }
     }
 
     #[test]
@@ -149,16 +147,13 @@ mod tests {
         let expected =
             "   J  SAMPLES  verdict  method\n 1.5  1000000  best     a|b\n22.0  1000000  more     com.example.A\n";
         assert_eq!(table().text(None), expected);
-        assert_eq!(
-            Table { longest: Some(4), ..table() }.text(None).lines().nth(2),
-            Some("22.0  1000000  more     …e.A")
-        );
     }
 
     #[test]
     fn where_room_is_scarce_the_most_expendable_column_goes_and_names_lose_their_beginning() {
         let lines = table().lines(Some(47));
         assert_eq!(lines[0].text, "   J  verdict  method");
+        assert_eq!(table().lines(Some(18))[2].text, "22.0  more     ….A", "two columns stay");
         assert_eq!(table().lines(Some(10))[2].text.chars().count(), 15, "two columns stay");
     }
 

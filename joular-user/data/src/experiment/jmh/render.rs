@@ -4,10 +4,7 @@ use std::io::{self, Write};
 
 use super::{BenchmarkRow, Benchmarks, Operation};
 use crate::{
-    experiment::{
-        cells::{NAME_WIDTH, sized},
-        replicates::stats::Stats,
-    },
+    experiment::{cells::sized, replicates::stats::Stats},
     model::target_text::TargetText,
     report::Format,
     text::{
@@ -69,7 +66,6 @@ impl Benchmarks {
             ],
             heading: "benchmark".to_owned(),
             names: rows().map(BenchmarkRow::name).collect(),
-            longest: Some(NAME_WIDTH),
         }
     }
 

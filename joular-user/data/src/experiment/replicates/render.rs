@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::{Figure, Ranked, Stats, Summary};
 use crate::{
-    experiment::cells::{NAME_WIDTH, sized, text_name},
+    experiment::cells::{sized, text_name},
     report::Format,
     text::{
         csv, harmless_json,
@@ -74,7 +74,7 @@ impl Summary {
 
     fn table(&self, columns: Vec<Column>) -> Table {
         let names = self.ranked().map(|(row, _)| row.name.clone()).collect();
-        Table { columns, heading: "variant".to_owned(), names, longest: Some(NAME_WIDTH) }
+        Table { columns, heading: "variant".to_owned(), names }
     }
 
     /// What is to be known beside the figures, a sentence a line, with names escaped.

@@ -50,7 +50,6 @@ impl PerRoute {
             ],
             heading: "route".to_owned(),
             names: rows().map(|row| row.route.clone()).collect(),
-            longest: None,
         }
     }
 

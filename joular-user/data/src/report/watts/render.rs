@@ -94,7 +94,7 @@ impl WattsTable {
             Column::figures("% BY WATTS", rows(), |row| percent(row.by_watts)).expendable(4),
         ];
         let names = rows().map(|row| row.name.clone()).collect();
-        Table { columns, heading: self.by.name().to_uppercase(), names, longest: None }
+        Table { columns, heading: self.by.name().to_uppercase(), names }
     }
 
     fn json(&self) -> Value {

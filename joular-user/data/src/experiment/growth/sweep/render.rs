@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::{Curve, Sweep};
 use crate::{
     experiment::{
-        cells::{NAME_WIDTH, sized, text_name},
+        cells::{sized, text_name},
         growth::{Fit, Interval},
     },
     model::{domain::Label, target_text::TargetText},
@@ -79,7 +79,6 @@ impl Sweep {
             ],
             heading: if self.with_callees { "method, with what it calls" } else { "method" }.to_owned(),
             names: named.iter().map(|(name, _)| name.clone()).collect(),
-            longest: Some(NAME_WIDTH),
         }
     }
 

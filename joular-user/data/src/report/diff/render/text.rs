@@ -12,9 +12,6 @@ use crate::{
     },
 };
 
-/// Columns for the name of a row.
-const NAME_WIDTH: usize = 80;
-
 // Writing to a String cannot fail.
 pub fn text(comparison: &Comparison, choices: &Choices, width: Option<usize>) -> String {
     let change = &comparison.total.change;
@@ -77,7 +74,6 @@ fn table(rows: Vec<(&Compared, TargetText)>, what: &str, unit: &str, factor: f64
         ],
         heading: what.to_owned(),
         names: rows.into_iter().map(|(_, name)| name).collect(),
-        longest: Some(NAME_WIDTH),
     }
 }
 
