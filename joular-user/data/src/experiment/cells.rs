@@ -28,8 +28,7 @@ pub fn sized(largest: f64) -> (&'static str, f64) {
 
 /// A number that was computed, without digits that only computing made. What is very large or small has a power of ten.
 pub fn number(value: f64) -> String {
-    const DIGITS: usize = 12;
-    let rounded = format!("{value:.*e}", DIGITS - 1).parse().unwrap_or(value);
+    let rounded: f64 = format!("{value:.11e}").parse().unwrap_or(value);
     if rounded == 0.0 || (1e-6..1e15).contains(&rounded.abs()) { rounded.to_string() } else { format!("{rounded:e}") }
 }
 
