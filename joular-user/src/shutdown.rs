@@ -11,6 +11,7 @@ use std::{
     },
 };
 
+use joular_data::events::RunEnd;
 use signal_hook::{
     consts,
     low_level::{exit, register},
@@ -45,7 +46,7 @@ impl StopReason {
             Self::Interrupt => "SIGINT",
             Self::Terminate => "SIGTERM",
             Self::Targets => "end of the targets",
-            Self::Command => "end of the command",
+            Self::Command => RunEnd::OF_COMMAND,
             Self::Reload => "SIGHUP",
             Self::EndOfRecording => "end of recording",
             Self::Quit => "quit",

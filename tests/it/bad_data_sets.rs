@@ -34,7 +34,7 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ("report", &["DIR", "--by", "method,class,package,branch,thread,category,kind,process,host,line", "--activations"]),
     ("report", &["DIR", "--json", "--top", "0"]),
     ("report", &["DIR", "--csv", "--by", "branch"]),
-    ("report", &["DIR", "--markdown", "--app", "com.acme", "--sort", "total"]),
+    ("report", &["DIR", "--markdown", "--app", "com.acme", "--view", "total"]),
     ("flamegraph", &["DIR", "--output", "OUT"]),
     ("flamegraph", &["DIR", "--output", "OUT", "--by-thread", "--diff", "DIR"]),
     ("flamegraph", &["DIR", "--output", "OUT.html"]),

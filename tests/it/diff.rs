@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use joular_data::{
-    events::{Event, RunInfo},
+    events::{Event, RunEnd, RunInfo},
     model::{
         domain::{Meter, Reading},
         policy::{IdlePolicy, Policy, WeightUnit},
@@ -96,6 +96,29 @@ fn a_data_set_does_not_differ_from_itself_and_its_rows_sum_to_it() {
     }
     // It has a few seconds only.
     assert_eq!(diff(&data, &data, &["--fail-above", "0"]).code(), UNDECIDED);
+}
+
+#[test]
+fn whole_runs_of_commands_are_compared_by_joules_of_a_run_unless_told_otherwise() {
+    let parent = tempfile::tempdir().unwrap();
+    let (command, other) = (parent.path().join("command"), parent.path().join("other"));
+    bad_sets::good(&other);
+    bad_sets::replay(&command, |mut event| {
+        if let Event::RunEnded(end) = &mut event {
+            RunEnd::OF_COMMAND.clone_into(&mut end.reason);
+        }
+        Some(event)
+    });
+    for (a, b, options, unit) in [
+        (&command, &command, &[][..], "J/run"),
+        (&command, &command, &["--per", "time"], "W"),
+        (&command, &command, &["--work-a", "7", "--work-b", "7"], "J/unit"),
+        (&command, &command, &["--until", "1s"], "W"),
+        (&command, &other, &[], "W"),
+        (&other, &other, &[], "W"),
+    ] {
+        assert_eq!(json(a, b, options)["unit"], unit, "{options:?}");
+    }
 }
 
 #[test]

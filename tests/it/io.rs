@@ -54,7 +54,7 @@ fn tables_have_the_bytes_that_sql_finds() {
 #[test]
 fn the_applications_methods_are_ranked_by_what_they_sent() {
     let set = recorded();
-    let report = report(&set, &["--app", "Io", "--sort", "sent"]);
+    let report = report(&set, &["--app", "Io", "--view", "sent"]);
     let rows = report["tables"][0]["rows"].as_array().unwrap();
     let sent = |row: &Value| row["total_local_sent_bytes"].as_u64().unwrap();
     assert!(rows.is_sorted_by(|a, b| sent(a) >= sent(b)), "{rows:?}");
@@ -66,7 +66,7 @@ fn the_applications_methods_are_ranked_by_what_they_sent() {
 
 #[test]
 fn without_io_ranking_by_it_is_refused_with_advice() {
-    let finished = Set::of(&recording()).run("report", &["--sort", "received"]);
+    let finished = Set::of(&recording()).run("report", &["--view", "received"]);
     assert_eq!(finished.code(), Some(1), "{finished:?}");
     assert!(finished.stderr.contains("record with --io"), "{finished:?}");
 }

@@ -47,7 +47,7 @@ pub struct BaselineSaveFlags {
     pub by: Option<String>,
 
     /// Amounts of a method by itself (self) or with what it calls (total) [default: self]
-    #[arg(long, value_name = "VIEW")]
+    #[arg(long, alias = "sort", value_name = "VIEW")]
     pub view: Option<String>,
 
     /// What is kept: energy, allocated, sent or another measure of report [default: energy]

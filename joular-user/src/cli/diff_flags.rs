@@ -25,11 +25,11 @@ pub struct DiffFlags {
     pub by: Option<String>,
 
     /// Energy of a method by itself (self) or with what it calls (total) [default: self]
-    #[arg(long, value_name = "VIEW")]
+    #[arg(long, alias = "sort", value_name = "VIEW")]
     pub view: Option<String>,
 
     /// Figure to compare: time (watts), cpu (joules per CPU second), run (joules of a run) or none (joules); the
-    /// same of another measure [default: time]
+    /// same of another measure [default: of whole runs of commands run, of other recordings time]
     #[arg(long, value_name = "WHAT")]
     pub per: Option<String>,
 

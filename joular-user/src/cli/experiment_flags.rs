@@ -75,7 +75,7 @@ pub struct ExperimentFlags {
     pub export_json: Option<PathBuf>,
 
     /// Write a line for each variant as CSV
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "csv", value_name = "FILE")]
     pub export_csv: Option<PathBuf>,
 
     /// Write a line for each run as CSV, warm-ups and runs that failed too, with whether it counts and why
@@ -83,7 +83,7 @@ pub struct ExperimentFlags {
     pub export_runs_csv: Option<PathBuf>,
 
     /// Write a Markdown table
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "markdown", value_name = "FILE")]
     pub export_markdown: Option<PathBuf>,
 
     /// Write a table of LaTeX, which needs the package booktabs

@@ -24,7 +24,7 @@ pub struct Flags {
     ///
     /// The name is the kernel's (`comm`, at most 15 bytes) or a pattern with *, ? and [...]. Give several
     /// names after one flag, or repeat the flag.
-    #[arg(long, value_name = "NAME", num_args = 1.., help_heading = heading::TARGETS)]
+    #[arg(long, alias = "process", value_name = "NAME", num_args = 1.., help_heading = heading::TARGETS)]
     pub comm: Vec<String>,
 
     /// Every JVM, whatever launched it, running now or started later [default: if no other targets are given]
@@ -294,7 +294,7 @@ pub struct Flags {
     #[arg(long, value_name = "WHAT", help_heading = heading::OUTPUT)]
     pub command_line: Option<String>,
 
-    /// Rows of the live table, 1 to 1000 [default: 20]
+    /// Methods in the live table, 0 for as many as fit [default: 20]; of a sweep in its results, 0 for all [default: 10]
     #[arg(long, value_name = "N", help_heading = heading::OUTPUT)]
     pub top: Option<u32>,
 

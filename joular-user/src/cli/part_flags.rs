@@ -27,7 +27,7 @@ pub struct PartFlags {
     pub pid: Vec<u32>,
 
     /// Processes with this name, main class or container, or a pattern with * and ?
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    #[arg(long, alias = "comm", value_name = "NAME,…", value_delimiter = ',')]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub process: Vec<String>,
 

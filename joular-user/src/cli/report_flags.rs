@@ -64,7 +64,7 @@ pub struct ReportFlags {
     pub top: usize,
 
     /// Figure that ranks rows: of itself (self) or with what it called (total); or another measure, with what it called
-    #[arg(long, value_name = "WHICH", default_value = "self")]
+    #[arg(long = "view", alias = "sort", value_name = "WHICH", default_value = "self")]
     pub sort: String,
 
     /// Show the least number of calls of methods, classes, packages and lines, and so the most energy of a

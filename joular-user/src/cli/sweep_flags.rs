@@ -10,11 +10,11 @@ use super::RunFlags;
 #[derive(Clone, Debug, Args)]
 pub struct SweepFlags {
     /// Energy of a method by itself (self) or with what it calls (total) [default: self]
-    #[arg(long, value_name = "VIEW", help_heading = "Growth")]
+    #[arg(long, alias = "sort", value_name = "VIEW", help_heading = "Growth")]
     pub view: Option<String>,
 
-    /// Methods to show and to draw, those with most energy first, 0 for all [default: 10]
-    #[arg(long, value_name = "COUNT", help_heading = "Growth")]
+    /// The older name of --top
+    #[arg(long, value_name = "COUNT", hide = true, conflicts_with = "top")]
     pub methods: Option<usize>,
 
     /// Draw the energies and the fitted models as SVG

@@ -112,6 +112,31 @@ fn the_short_help_fits_a_screen() {
     }
 }
 
+/// Scripts keep working, and what has one name in one command is found by it in another.
+#[test]
+fn other_names_of_flags_are_taken_and_not_shown() {
+    for (line, other) in [
+        ("report d --view total", "report d --sort total"),
+        ("report d --process java", "report d --comm java"),
+        ("diff a b --view total", "diff a b --sort total"),
+        ("baseline save d f --view total", "baseline save d f --sort total"),
+        ("sweep --parameter n=1..4 --view total -- a {n}", "sweep --parameter n=1..4 --sort total -- a {n}"),
+        ("--comm java", "--process java"),
+        ("run --export-csv f --export-markdown g -- a", "run --csv f --markdown g -- a"),
+    ] {
+        let [expected, found] = [line, other].map(|line| format!("{:?}", parsed(line).unwrap()));
+        assert_eq!(found, expected, "{other}");
+    }
+    let mut whole = definition();
+    whole.build();
+    for (command, other) in
+        [("report", "--sort"), ("report", "--comm "), ("diff", "--sort"), ("sweep", "--methods"), ("run", "--csv")]
+    {
+        let help = whole.find_subcommand_mut(command).unwrap().render_long_help().to_string();
+        assert!(!help.contains(other), "{command}: {help}");
+    }
+}
+
 #[test]
 fn wrong_use_has_the_usage_exit_code() {
     for line in ["--frequency fast", "--comm", "--no-such-flag", "stray", "--pid -1", "--idle-watts x"] {

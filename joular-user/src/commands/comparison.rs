@@ -9,22 +9,28 @@ use joular_data::{
     report::{
         self, Format, artifact,
         diff::{
-            Choices, Comparison, Gate,
+            Choices, Comparison, Gate, Per, Work,
             baseline::{self, Baseline},
         },
+        profile::Filter,
     },
     text::escape,
 };
 
-use super::{unless_closed, unwritten};
+use super::{terminal_width, unless_closed, unwritten};
 use crate::{
     cli::{BaselineCheckFlags, BaselineCommand, BaselineFlags, BaselineSaveFlags, DiffFlags, Exit},
-    config, messages, privileges,
+    config,
+    experiment::log::Log,
+    messages, privileges,
 };
 
 pub(super) fn diff(flags: &DiffFlags) -> anyhow::Result<Exit> {
     let (filter, app) = config::part(&flags.part)?;
-    let choices = config::diff_choices(flags)?;
+    let mut choices = config::diff_choices(flags)?;
+    if flags.per.is_none() && flags.work_a.is_empty() {
+        choices.per = usual_per(&flags.a, &flags.b, &filter)?;
+    }
     let comparison = report::diff::run(&flags.a, &flags.b, &filter, app.as_ref(), &choices)?;
     said(&comparison, &choices, flags.junit.as_ref())?;
     if let Some(path) = &flags.html {
@@ -32,6 +38,16 @@ pub(super) fn diff(flags: &DiffFlags) -> anyhow::Result<Exit> {
         artifact::write(path, &page, privileges::invoking_user(), &mut io::stdout().lock())?;
     }
     Ok(judged(&comparison, &choices, &flags.b))
+}
+
+/// The figure of a comparison for which none is asked. Of whole runs of commands it is what `run` shows of them: joules per
+/// unit of work if an experiment has counted it in each, or else joules of a run. Of other recordings it is watts.
+fn usual_per(a: &Path, b: &Path, filter: &Filter) -> anyhow::Result<Per> {
+    let runs = (report::runs::whole_commands(a, filter)?, report::runs::whole_commands(b, filter)?);
+    let (Some(of_a), Some(of_b)) = runs else { return Ok(Per::Time) };
+    let logs = Log::of_variant(a).zip(Log::of_variant(b)).filter(|(a, b)| a.work == b.work);
+    let work = logs.and_then(|(a, b)| a.work_of(&of_a).zip(b.work_of(&of_b)));
+    Ok(work.map_or(Per::Run, |(a, b)| Per::Work { a: Work::OfRuns(a), b: Work::OfRuns(b) }))
 }
 
 pub(super) fn baseline(flags: &BaselineFlags) -> anyhow::Result<Exit> {
@@ -65,7 +81,7 @@ fn check(flags: &BaselineCheckFlags) -> anyhow::Result<Exit> {
 
 /// Writes the comparison to standard output, and as JUnit XML to a file.
 fn said(comparison: &Comparison, choices: &Choices, junit: Option<&PathBuf>) -> anyhow::Result<()> {
-    let said = comparison.write(choices, &mut io::stdout().lock());
+    let said = comparison.write(choices, terminal_width(), &mut io::stdout().lock());
     unless_closed(said).map_err(unwritten("the comparison"))?;
     if choices.format == Format::Csv {
         // Its rows have no room for what was done.

@@ -26,7 +26,7 @@ use joular_data::{
     text::{count, exact_joules},
 };
 
-use super::{unless_closed, unwritten};
+use super::{terminal_width, unless_closed, unwritten};
 use crate::{
     cli::{
         AuditFlags, CompactFlags, Exit, ExportFlags, FlamegraphFlags, HtmlFlags, JmhFlags, ReattributeFlags,
@@ -43,12 +43,13 @@ use crate::{
 pub(super) fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
     if flags.watts {
         let tables = report::watts::read(&flags.data, &config::watts_request(flags)?)?;
-        unless_closed(tables.write(&mut io::stdout().lock())).map_err(unwritten("watts"))?;
+        unless_closed(tables.write(terminal_width(), &mut io::stdout().lock())).map_err(unwritten("watts"))?;
         return Ok(Exit::Success);
     }
     if let Some(counts) = &flags.requests {
         let found = report::requests::read(&flags.data, &config::requests(flags, counts)?)?;
-        unless_closed(found.write(&mut io::stdout().lock())).map_err(unwritten("joules per request"))?;
+        unless_closed(found.write(terminal_width(), &mut io::stdout().lock()))
+            .map_err(unwritten("joules per request"))?;
         return Ok(Exit::Success);
     }
     let request = config::report_request(flags, config::footprint(&flags.footprint)?)?;
@@ -72,10 +73,7 @@ fn say_what_goes_on(data: &Path) {
 
 pub(super) fn list_runs(flags: &RunsFlags) -> anyhow::Result<Exit> {
     let runs = report::runs::read(&flags.data)?;
-    let width = match Screen::of(io::stdout()) {
-        Screen::Terminal { size, .. } => Some(size().width),
-        Screen::Stream => None,
-    };
+    let width = terminal_width();
     unless_closed(runs.write(flags.json, width, &mut io::stdout().lock())).map_err(unwritten("the list of runs"))?;
     Ok(Exit::Success)
 }
@@ -86,7 +84,8 @@ pub(super) fn jmh(flags: &JmhFlags) -> anyhow::Result<Exit> {
         error => anyhow::Error::from(error),
     })?;
     let format = Format::of_flags(flags.json, flags.csv, flags.markdown);
-    unless_closed(found.write(format, &mut io::stdout().lock())).map_err(unwritten("joules per operation"))?;
+    unless_closed(found.write(format, terminal_width(), &mut io::stdout().lock()))
+        .map_err(unwritten("joules per operation"))?;
     Ok(if found.rows.iter().any(|row| row.operation.is_some()) { Exit::Success } else { Exit::Failure })
 }
 

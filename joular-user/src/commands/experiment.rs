@@ -26,6 +26,7 @@ use crate::{
         trial::Told,
     },
     messages,
+    output::Screen,
     pipeline::{self, host::Host},
     progress::Progress,
 };
@@ -51,7 +52,7 @@ pub(super) fn run(flags: &RunFlags) -> anyhow::Result<Exit> {
     let summary = conducted.log.summary();
     let is_quiet = flags.flags.quiet;
     if !is_quiet {
-        said(|mut out| summary.write(Format::Text, &mut out))?;
+        said(|width, mut out| summary.write(Format::Text, width, &mut out))?;
     }
     export(flags, &conducted.log, &summary)?;
     if let Some(directory) = experiment.directory.as_ref().filter(|_| !is_quiet) {
@@ -101,9 +102,7 @@ impl Shown {
     fn take(&mut self, step: &Step<'_>) {
         match step {
             Step::Begun { runs, done, seed } => {
-                let before = if *done > 0 { format!(", {done} are done already") } else { String::new() };
-                let most = if self.is_open && *runs > 0 { "at most " } else { "" };
-                messages::info(&format!("{most}{runs} runs in random order (--seed {seed}){before}"));
+                messages::info(&begun(*runs, *done, *seed, self.is_open));
                 self.progress = (*runs > 0).then(|| Progress::of_steps("starting", (*runs).into()));
             }
             Step::Running { variant, round, is_warmup } => {
@@ -138,6 +137,21 @@ impl Shown {
     }
 }
 
+/// What is to come, beside what is done already.
+fn begun(runs: u32, done: u32, seed: u64, is_open: bool) -> String {
+    let most = if is_open { "at most " } else { "" };
+    let order = || format!("{most}{} in random order (--seed {seed})", count(runs, "run"));
+    match (runs, done) {
+        (0, done) => format!(
+            "nothing is run: {done} are done already, and the same command line adds none: a larger --repeat{} adds runs, and \
+             another --output begins anew",
+            if is_open { " or a smaller --until-interval" } else { "" }
+        ),
+        (_, 0) => order(),
+        (_, done) => format!("{}, {done} are done already", order()),
+    }
+}
+
 pub(super) fn tell_of_interruption(experiment: &Experiment, log: &Log) {
     let done = count(log.runs.len(), "run");
     messages::warn(&match &experiment.directory {
@@ -149,10 +163,11 @@ pub(super) fn tell_of_interruption(experiment: &Experiment, log: &Log) {
     });
 }
 
-/// Prints on standard error, where totals of commands are.
-pub(super) fn said(write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>) -> anyhow::Result<()> {
+/// Prints on standard error, where totals of commands are, as wide as the terminal if it is one.
+pub(super) fn said(write: impl FnOnce(Option<usize>, &mut dyn io::Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let width = Screen::of(io::stderr()).width();
     let mut out = io::stderr().lock();
-    super::unless_closed(write(&mut out)).map_err(super::unwritten("the results"))
+    super::unless_closed(write(width, &mut out)).map_err(super::unwritten("the results"))
 }
 
 fn export(flags: &RunFlags, log: &Log, summary: &Summary) -> anyhow::Result<()> {
@@ -160,7 +175,7 @@ fn export(flags: &RunFlags, log: &Log, summary: &Summary) -> anyhow::Result<()> 
     for (path, format) in [(&chosen.export_csv, Format::Csv), (&chosen.export_markdown, Format::Markdown)] {
         if let Some(path) = path {
             let mut bytes = Vec::new();
-            summary.write(format, &mut bytes)?;
+            summary.write(format, None, &mut bytes)?;
             write_file(path, &bytes)?;
         }
     }
@@ -194,7 +209,7 @@ fn compare(directory: &Path, log: &Log, app: Option<&App>) -> anyhow::Result<()>
     let path = |folder: &str| directory.join(folder);
     if !others.is_empty() || !has_enough {
         let shown = |folder: &str| escape(&path(folder).display().to_string());
-        messages::info(&format!("by method: joular-bpf diff {} {} --per run", shown(&a.folder), shown(&b.folder)));
+        messages::info(&format!("by method: joular-bpf diff {} {}", shown(&a.folder), shown(&b.folder)));
         return Ok(());
     }
     let work = |variant: usize| {
@@ -216,9 +231,9 @@ fn compare(directory: &Path, log: &Log, app: Option<&App>) -> anyhow::Result<()>
         again_in: Some(env::temp_dir()),
     };
     let comparison = report::diff::run(&path(&a.folder), &path(&b.folder), &Filter::default(), app, &choices)?;
-    said(|mut out| {
+    said(|width, mut out| {
         writeln!(out)?;
-        comparison.write(&choices, &mut out)
+        comparison.write(&choices, width, &mut out)
     })
 }
 
@@ -247,4 +262,19 @@ pub fn run_trial(arguments: &[OsString]) -> anyhow::Result<Exit> {
 
 fn untold(cause: io::Error) -> anyhow::Error {
     anyhow!("telling what a run came to: {cause}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::begun;
+
+    #[test]
+    fn a_repetition_that_runs_nothing_says_what_would() {
+        assert_eq!(begun(6, 0, 7, false), "6 runs in random order (--seed 7)");
+        assert_eq!(begun(6, 0, 7, true), "at most 6 runs in random order (--seed 7)");
+        assert_eq!(begun(1, 5, 7, false), "1 run in random order (--seed 7), 5 are done already");
+        assert!(begun(0, 6, 7, true).contains("a smaller --until-interval adds runs"));
+        let nothing = begun(0, 6, 7, false);
+        assert!(nothing.contains("6 are done already") && nothing.contains("a larger --repeat adds runs"), "{nothing}");
+    }
 }

@@ -26,6 +26,7 @@ use crate::{
     cli::{Cli, Command, Exit},
     config::ConfigError,
     experiment::conduct::ConductError,
+    output::Screen,
     pipeline::Failure,
 };
 
@@ -98,6 +99,11 @@ fn unless_closed(written: io::Result<()>) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written,
     }
+}
+
+/// How wide tables on standard output may be; `None` if it is no terminal.
+fn terminal_width() -> Option<usize> {
+    Screen::of(io::stdout()).width()
 }
 
 fn unwritten(what: &'static str) -> impl Fn(io::Error) -> anyhow::Error {

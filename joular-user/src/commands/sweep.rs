@@ -55,7 +55,7 @@ pub(super) fn run(flags: &SweepFlags) -> anyhow::Result<Exit> {
     }
     let found = Sweep::read(&steps(&sweep), &Filter::default(), app.as_ref(), sweep.view)?;
     if !flags.run.flags.quiet {
-        said(|mut out| found.write(Format::Text, sweep.methods, &mut out))?;
+        said(|width, mut out| found.write(Format::Text, sweep.methods, width, &mut out))?;
     }
     export_runs(&flags.run.experiment, &conducted.log)?;
     export(flags, &sweep, &found)?;
@@ -78,7 +78,7 @@ fn export(flags: &SweepFlags, sweep: &SweepRun, found: &Sweep) -> anyhow::Result
     ] {
         if let Some(path) = path {
             let mut bytes = Vec::new();
-            found.write(format, methods, &mut bytes)?;
+            found.write(format, methods, None, &mut bytes)?;
             write_file(path, &bytes)?;
         }
     }

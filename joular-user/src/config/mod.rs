@@ -79,6 +79,9 @@ use crate::{
     procs::{kubernetes::Source, selection::Selection, service::rules::SharedRules},
 };
 
+/// Methods in a live table at most: more than a terminal has lines.
+const MOST_METHODS: u32 = 1000;
+
 /// A checked configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -236,7 +239,10 @@ impl Places {
 
     fn config(&self, flags: Flags) -> Result<Config, ConfigError> {
         let flush = self.time("flush", flags.flush.as_deref(), Duration::from_secs(1)..=Duration::from_secs(3600))?;
-        let top = self.number("top", flags.top, 1..=1000)?.unwrap_or(20);
+        let top = match self.number("top", flags.top, 0..=MOST_METHODS)? {
+            Some(0) => MOST_METHODS,
+            top => top.unwrap_or(20),
+        };
         let screen = match (flags.json, flags.quiet) {
             (true, _) => Screen::Json,
             (false, true) => Screen::Quiet,

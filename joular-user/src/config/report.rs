@@ -153,7 +153,7 @@ pub fn exported_measure(flags: &ExportFlags, is_of_one_measure: bool) -> Result<
 
 fn sort(name: &str) -> Result<Sort, ConfigError> {
     Sort::all().find(|sort| sort.name() == name).ok_or_else(|| ConfigError::Invalid {
-        place: "--sort".to_owned(),
+        place: "--view".to_owned(),
         cause: format!(
             "'{}' is not one of {}",
             name.escape_debug(),
@@ -174,7 +174,7 @@ fn refuse_unfit(table: TableOf, measure: Measure, sort: Sort, activations: bool)
     match sort {
         Sort::By(by_measure) if !is_of_energy && by_measure != table.measure => {
             let advice = "a table of one measure is ranked by self or total";
-            conflict(format!("--sort {}", sort.name()), format!("{by}, which is of {}", table.measure.name()), advice)
+            conflict(format!("--view {}", sort.name()), format!("{by}, which is of {}", table.measure.name()), advice)
         }
         _ if activations && !is_of_energy => {
             conflict("--activations".to_owned(), by, "calls are set in relation to energy: leave one out")
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn every_order_that_there_is_can_be_asked_for() {
         let asked = |sort: Sort| {
-            let arguments = ["joular-bpf", "report", "out", "--sort", sort.name()];
+            let arguments = ["joular-bpf", "report", "out", "--view", sort.name()];
             let Command::Report(flags) = Cli::try_parse_from(arguments).unwrap().command.unwrap() else { panic!() };
             report_request(&flags, None).unwrap().sort
         };
@@ -294,12 +294,12 @@ mod tests {
                 "class-allocated",
                 None,
                 "sent",
-                "--sort sent cannot be used with --by class-allocated, which is of allocated",
+                "--view sent cannot be used with --by class-allocated, which is of allocated",
             ),
-            ("thread", Some("read"), "sent", "--sort sent cannot be used with --by thread, which is of read"),
+            ("thread", Some("read"), "sent", "--view sent cannot be used with --by thread, which is of read"),
             ("class-allocated", Some("sent"), "self", "--measure sent cannot be used with --by class-allocated"),
             ("thread", Some("joules"), "self", "--measure: 'joules' is not a measure: use one of energy, allocated"),
-            ("thread", None, "most", "--sort: 'most' is not one of self, total, allocated, sent"),
+            ("thread", None, "most", "--view: 'most' is not one of self, total, allocated, sent"),
         ] {
             let error = of(by, measure, sort).unwrap_err();
             assert!(error.starts_with(expected), "{error}");

@@ -47,7 +47,9 @@ pub fn sweep(flags: &SweepFlags) -> Result<SweepRun, ConfigError> {
         Some("total") => View::Total,
         Some(other) => return Err(invalid("view", &format!("'{other}' is not one of self, total"))),
     };
-    let methods = Some(flags.methods.unwrap_or(METHODS)).filter(|count| *count > 0);
+    let top =
+        flags.run.flags.top.map(usize::try_from).transpose().map_err(|error| invalid("top", &error.to_string()))?;
+    let methods = Some(flags.methods.or(top).unwrap_or(METHODS)).filter(|count| *count > 0);
     Ok(SweepRun { experiment: experiment(&run)?, values, view, methods })
 }
 
@@ -74,7 +76,15 @@ mod tests {
         assert_eq!((found.values, found.experiment.repeat, found.methods), (vec![10.0, 20.0, 40.0], 3, Some(10)));
         let names: Vec<&str> = found.experiment.variants.iter().map(|variant| variant.name.as_str()).collect();
         assert_eq!(names, ["n=10", "n=20", "n=40"]);
-        assert_eq!(resolved(&["--parameter", "n=1..4", "--repeat", "5", "--methods", "0"]).unwrap().methods, None);
+        for (options, expected) in [
+            (["--top", "0"], None),
+            (["--top", "3"], Some(3)),
+            (["--methods", "0"], None),
+            (["--methods", "3"], Some(3)),
+        ] {
+            let found = resolved(&[&["--parameter", "n=1..4", "--repeat", "5"][..], &options].concat()).unwrap();
+            assert_eq!(found.methods, expected, "{options:?}");
+        }
         let open = resolved(&["--parameter", "n=1..4", "--until-interval", "2"]).unwrap().experiment;
         assert_eq!((open.repeat, open.until.map(|until| until.min_runs)), (100, Some(10)));
     }

@@ -141,7 +141,7 @@ fn mistakes_on_the_command_line_name_the_flag() {
         ("--all --flush 0s", "--flush: \"0s\" is not between 1s and 3600s"),
         ("--all --frequency 0", "--frequency: 0 is not between 1 and 10000"),
         ("--all --frequency 10001", "--frequency: 10001 is not between 1 and 10000"),
-        ("--all --top 0", "--top: 0 is not between 1 and 1000"),
+        ("--all --top 1001", "--top: 1001 is not between 0 and 1000"),
         ("--pid 0", "--pid: 0 is not a process: ids start at 1"),
         ("--comm [", "--comm: \"[\": not a pattern: unclosed character class; missing ']'"),
         ("--all --smt-ratio 2.5", "--smt-ratio: 2.5 is not between 1 and 2"),
@@ -171,7 +171,7 @@ fn mistakes_on_the_command_line_name_the_flag() {
 fn mistakes_in_the_file_name_file_line_and_key() {
     for (text, expected) in [
         ("all = true\n\n  interval='1'\n", "run.toml:3: interval: \"1\" is not a time"),
-        ("all = true\n\"top\" = 0\n", "run.toml:2: top: 0 is not between 1 and 1000"),
+        ("all = true\n\"top\" = 1001\n", "run.toml:2: top: 1001 is not between 0 and 1000"),
         ("comm = ['a']\npid = [1]\n", "run.toml:2: pid cannot be used with run.toml:1: comm: choose one"),
     ] {
         let message = resolved("", text).unwrap_err().to_string();

@@ -2,7 +2,7 @@
 //! interruption. Only runs that stand there count; whatever else lies in the data sets is removed before more is recorded.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap},
     fs::{self, File},
     io::{self, Read as _},
     path::{Path, PathBuf},
@@ -31,7 +31,7 @@ const MAX_FILE_BYTES: u64 = 256 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    #[error("reading {path}: {source}: remove it to begin again, or choose another directory with --output")]
+    #[error("reading {path}: {source}: {}choose another directory with --output", advice_on(source))]
     Read { path: PathBuf, source: io::Error },
     #[error("{path} holds another experiment ({what} differs): choose another directory with --output")]
     Other { path: PathBuf, what: String },
@@ -41,6 +41,14 @@ pub enum LogError {
     Write(#[from] OutputError),
     #[error(transparent)]
     Data(#[from] DataSetError),
+}
+
+/// What a user can do who does not want another directory.
+fn advice_on(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::PermissionDenied => "it is another user's: go on as its owner or with sudo, or ",
+        _ => "remove it to begin again, or ",
+    }
 }
 
 impl LogError {
@@ -202,6 +210,22 @@ impl Log {
         }
     }
 
+    /// What an experiment has done of which this data set is a variant. Data sets of other recordings have no such file
+    /// beside them, and one that cannot be read says nothing of them.
+    pub fn of_variant(data_set: &Path) -> Option<Self> {
+        let whole = fs::canonicalize(data_set).ok()?;
+        let file = File::open(whole.parent()?.join(FILE)).ok()?;
+        let found: Self = serde_json::from_reader(io::BufReader::new(file.take(MAX_FILE_BYTES))).ok()?;
+        (found.version == VERSION).then_some(found)
+    }
+
+    /// Units of work of runs, in their order, if those of each are known.
+    pub fn work_of(&self, run_ids: &[String]) -> Option<Vec<f64>> {
+        let work: HashMap<&str, f64> =
+            self.runs.iter().filter_map(|run| Some((run.outcome.run_id.as_str(), run.outcome.work?))).collect();
+        run_ids.iter().map(|id| work.get(id.as_str()).copied()).collect()
+    }
+
     /// Takes secrets out of the commands and the options.
     #[must_use]
     pub fn redacted(mut self, redaction: &Redaction) -> Self {
@@ -360,6 +384,28 @@ mod tests {
     }
 
     #[test]
+    fn a_data_set_of_an_experiment_has_the_work_of_its_runs() {
+        let directory = tempfile::tempdir().unwrap();
+        let data_set = directory.path().join("a");
+        fs::create_dir(&data_set).unwrap();
+        assert_eq!(Log::of_variant(&data_set), None);
+        let run = |run_id: &str, work| RunRecord {
+            place: Place { round: 0, variant: 0 },
+            order: 0,
+            outcome: Outcome { run_id: run_id.to_owned(), work, ..Outcome::default() },
+        };
+        let runs = vec![run("one", Some(10.0)), run("two", Some(12.0)), run("none", None)];
+        Log { runs, ..log("sleep 1") }.write(directory.path(), None).unwrap();
+        let found = Log::of_variant(&data_set).unwrap();
+        let ids = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
+        assert_eq!(found.work_of(&ids(&["two", "one"])), Some(vec![12.0, 10.0]));
+        assert_eq!(found.work_of(&ids(&["one", "none"])), None, "the work of one is not known");
+        assert_eq!(found.work_of(&ids(&["one", "other"])), None, "one is of another recording");
+        fs::write(directory.path().join(FILE), "{").unwrap();
+        assert_eq!(Log::of_variant(&data_set), None);
+    }
+
+    #[test]
     fn secrets_in_commands_are_not_kept_and_an_earlier_log_that_has_them_goes_on() {
         let directory = tempfile::tempdir().unwrap();
         let redaction = Redaction::default();
@@ -368,6 +414,20 @@ mod tests {
         let new = full.clone().redacted(&redaction);
         assert_eq!(new.variants[0].command, ["java", "-Dpassword=[redacted]", "--token", "[redacted]", "Main"]);
         assert_eq!(Log::resume(directory.path(), new.clone(), None, &redaction).unwrap(), new);
+    }
+
+    #[test]
+    fn nobody_is_told_to_remove_what_another_user_has() {
+        for (kind, advice) in [
+            (
+                io::ErrorKind::PermissionDenied,
+                ": it is another user's: go on as its owner or with sudo, or choose another ",
+            ),
+            (io::ErrorKind::InvalidData, ": remove it to begin again, or choose another directory"),
+        ] {
+            let message = LogError::Read { path: "a".into(), source: kind.into() }.to_string();
+            assert!(message.contains(advice), "{message}");
+        }
     }
 
     #[test]

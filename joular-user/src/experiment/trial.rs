@@ -54,7 +54,7 @@ pub struct Orders {
 }
 
 /// What a run came to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// As a shell has it.
     pub exit_code: u8,

@@ -1,7 +1,7 @@
-//! Shows the live view. On a terminal it is a table that is redrawn in place: the cursor goes back
-//! up over the last table and clears from there. So the text above stays, nothing has to be
-//! restored at the end, and the last table remains. Anywhere else it is one line per window,
-//! without any escape code.
+//! Shows the live view. On a terminal it is a table that is redrawn in place: the cursor goes back up over the last table,
+//! and each line is erased and written again. So the text above stays, nothing has to be restored at the end, and the last
+//! table remains. Whole screens are never erased: terminals such as tmux would keep each in their history. Anywhere else it
+//! is one line per window, without any escape code.
 
 use std::{env, ffi::OsStr, io::IsTerminal, os::fd::AsFd};
 
@@ -33,6 +33,14 @@ impl Screen {
         };
         Self::Terminal { size: Box::new(size), colours }
     }
+
+    /// How wide tables may be; `None`: as wide as they are.
+    pub fn width(&self) -> Option<usize> {
+        match self {
+            Self::Terminal { size, .. } => Some(size().width),
+            Self::Stream => None,
+        }
+    }
 }
 
 /// Whether a stream shows colours; `None` if it takes no escape codes at all: it is not a terminal, or `TERM` does not say
@@ -56,6 +64,11 @@ impl LiveView {
         Self { screen, top, shown: None }
     }
 
+    /// As [`Screen::width`].
+    pub(super) fn width(&self) -> Option<usize> {
+        self.screen.width()
+    }
+
     /// What a window adds to the screen, to be written at once: nothing flickers then.
     pub(super) fn text(&mut self, run: &RunInfo, totals: &Totals, report: &WindowReport) -> String {
         match &self.screen {
@@ -63,23 +76,33 @@ impl LiveView {
             Screen::Terminal { size, colours } => {
                 let size = size();
                 let lines = live_text::lines(run, totals, report, size, self.top);
-                let erase = erase(self.shown, size);
+                let lines: Vec<String> = lines.iter().map(|line| line.draw(*colours) + "\n").collect();
+                let to_first = to_first_line(self.shown, size);
                 self.shown = Some((lines.len(), size));
-                let drawn: String = lines.iter().map(|line| line.draw(*colours) + "\n").collect();
-                format!("{erase}{drawn}")
+                match to_first {
+                    None => lines.concat(),
+                    Some(to_first) => over(&to_first, &lines),
+                }
             }
         }
     }
 }
 
-/// Escape codes that remove the last table. After a resize its lines may have been wrapped and can
-/// no longer be counted, so the screen is cleared.
-fn erase(shown: Option<(usize, Size)>, size: Size) -> String {
+/// The escape code that brings the cursor to the first line of the last table, if there is one. After a resize its lines may
+/// have been wrapped and can no longer be counted, so that is the first line of the screen.
+fn to_first_line(shown: Option<(usize, Size)>, size: Size) -> Option<String> {
     match shown {
-        None | Some((0, _)) => String::new(),
-        Some((lines, before)) if before == size => format!("\r\x1b[{lines}A\x1b[J"),
-        Some(_) => "\x1b[H\x1b[J".to_owned(),
+        None | Some((0, _)) => None,
+        Some((lines, before)) if before == size => Some(format!("\r\x1b[{lines}A")),
+        Some(_) => Some("\x1b[H".to_owned()),
     }
+}
+
+/// Lines over those that are there from the cursor on. Each is erased before it is written: behind a full line the cursor
+/// has no place of its own, so that erasing there would take the last letter.
+fn over(to_first: &str, lines: &[String]) -> String {
+    let written: String = lines.iter().map(|line| format!("\x1b[K{line}")).collect();
+    format!("{to_first}{written}\x1b[J")
 }
 
 #[cfg(test)]
@@ -141,9 +164,11 @@ mod tests {
     fn a_terminal_is_redrawn_in_place() {
         let text = shown(Screen::Terminal { size: Box::new(|| Size::new(80, 24)), colours: false }, 2);
         let (first, second) = text.split_once("\r\x1b[").unwrap();
-        let (up, second) = second.split_once("A\x1b[J").unwrap();
+        let (up, second) = second.split_once('A').unwrap();
         assert_eq!(up, first.lines().count().to_string());
-        assert!(!first.contains('\x1b') && !second.contains('\x1b'));
+        let lines = second.strip_suffix("\x1b[J").unwrap();
+        assert!(lines.lines().all(|line| line.starts_with("\x1b[K")), "{lines}");
+        assert!(!first.contains('\x1b') && !lines.replace("\x1b[K", "").contains('\x1b'));
     }
 
     #[test]
@@ -173,10 +198,70 @@ mod tests {
     }
 
     #[test]
-    fn a_resized_terminal_is_cleared() {
+    fn a_resized_terminal_is_drawn_anew_from_its_first_line() {
         let width = Cell::new(80);
         let size = move || Size::new(width.replace(width.get() + 1), 24);
         let text = shown(Screen::Terminal { size: Box::new(size), colours: false }, 2);
-        assert_eq!(text.matches("\x1b[H\x1b[J").count(), 1);
+        assert_eq!((text.matches("\x1b[H\x1b[K").count(), text.matches("\x1b[J").count()), (1, 1));
+    }
+
+    /// What a terminal of some lines shows, and what it has scrolled away. It knows the codes that the view uses.
+    struct Emulated {
+        rows: Vec<String>,
+        row: usize,
+        gone: Vec<String>,
+        /// Times that it was erased from its first place on, which tmux keeps in its history.
+        erased_whole: usize,
+    }
+
+    impl Emulated {
+        fn write(&mut self, text: &str) {
+            let mut rest = text;
+            while let Some(c) = rest.chars().next() {
+                rest = &rest[c.len_utf8()..];
+                match c {
+                    '\n' if self.row + 1 == self.rows.len() => {
+                        self.gone.push(self.rows.remove(0));
+                        self.rows.push(String::new());
+                    }
+                    '\n' => self.row += 1,
+                    '\r' => {}
+                    '\x1b' => {
+                        let end = rest.find(|c: char| c.is_ascii_alphabetic()).unwrap();
+                        let count = rest[1..end].parse().unwrap_or(1);
+                        match &rest[end..=end] {
+                            "A" => self.row = self.row.saturating_sub(count),
+                            "H" => self.row = 0,
+                            "K" => self.rows[self.row].clear(),
+                            "J" => {
+                                self.erased_whole += usize::from(self.row == 0);
+                                self.rows[self.row..].iter_mut().for_each(String::clear);
+                            }
+                            other => panic!("{other}"),
+                        }
+                        rest = &rest[end + 1..];
+                    }
+                    c => self.rows[self.row].push(c),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_scrolls_away_but_what_was_there_before_and_the_last_table_stands_alone() {
+        for height in [2, 12, 24, 60] {
+            let size = Size::new(80, height);
+            let mut screen = Emulated { rows: vec![String::new(); height], row: 0, gone: Vec::new(), erased_whole: 0 };
+            screen.write(&"before\n".repeat(height));
+            let view = LiveView::new(Screen::Terminal { size: Box::new(move || size), colours: false }, 20);
+            let mut shown = Shown { view, totals: Totals::default(), text: String::new() };
+            fixture::play(&mut shown, SMALL, 5).unwrap();
+            screen.write(&shown.text);
+            assert!(screen.gone.iter().all(|line| line == "before"), "{height}: {:?}", screen.gone);
+            assert_eq!(screen.erased_whole, 0);
+            let titles = |rows: &[String]| rows.iter().filter(|row| row.starts_with("joular-bpf")).count();
+            assert_eq!(titles(&screen.rows), 1, "{height}: {:?}", screen.rows);
+            assert!(screen.rows.iter().any(|row| row.contains("window 4")), "{height}: {:?}", screen.rows);
+        }
     }
 }

@@ -20,32 +20,65 @@ use joular_data::{
     },
 };
 
-/// The table, at most one line lower than the terminal (the cursor needs one)
-/// and with at most `top` methods.
+/// A column: its heading, its width, and how early it goes where room is scarce: the greatest number first.
+type Place = (&'static str, usize, u8);
+
+const PROCESS: [Place; 4] = [("PID", 8, 2), ("W", 9, 0), ("J", 12, 1), ("CPU %", 6, 3)];
+const METHOD: [Place; 4] = [("J", 9, 0), ("95 % FROM–TO", 13, 3), ("W", 8, 2), ("SHARE", 6, 1)];
+
+/// Names get this much room even if figures are left out for it.
+const NAME_ROOM: usize = 20;
+
+/// How early a line goes where not all fit: the greatest first, of equal ones the last.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Wanted {
+    Always,
+    Warning,
+    Totals,
+    Process,
+    Quality,
+    Blank,
+}
+
+/// The table, at most one line lower than the terminal (the cursor needs one) and with at most `top` methods. On a low
+/// terminal other lines go before the first method does.
 pub fn lines(run: &RunInfo, totals: &Totals, report: &WindowReport, size: Size, top: usize) -> Vec<Line> {
-    let mut lines = header(run, totals, report);
-    let footer = footer(totals);
+    let (header, footer) = (header(run, totals, report), footer(totals));
     // Two headings and three empty lines stand between the parts.
-    let room = size.height.saturating_sub(1 + lines.len() + footer.len() + 5);
+    let room = size.height.saturating_sub(1 + header.len() + footer.len() + 5);
     let processes = process_lines(totals, report, size.width);
     let shown = processes.len().min((room / 3).max(1));
-    let blank = || Line::new(Style::Plain, "");
+    let methods = method_lines(totals, report, size.width, room.saturating_sub(shown).max(1).min(top));
+    let blank = || (Wanted::Blank, Line::new(Style::Plain, ""));
+    let headed = |what: &str, columns: &[Place; 4]| {
+        Line::new(Style::Heading, cells(columns, columns.map(|(heading, ..)| heading), size.width) + what)
+    };
+    let mut lines: Vec<(Wanted, Line)> = [Wanted::Always, Wanted::Totals].into_iter().zip(header).collect();
+    lines.extend([blank(), (Wanted::Process, headed("PROCESS", &PROCESS))]);
+    lines.extend(processes.into_iter().take(shown).map(|line| (Wanted::Process, line)));
+    lines.extend([blank(), (Wanted::Always, headed("METHOD (self)", &METHOD))]);
+    lines.extend(methods.into_iter().map(|line| (Wanted::Always, line)));
     lines.push(blank());
-    lines.push(Line::new(Style::Heading, format!("{:>8}  {:>9}  {:>12}  {:>6}  PROCESS", "PID", "W", "J", "CPU %")));
-    lines.extend(processes.into_iter().take(shown));
-    lines.push(blank());
-    lines.push(Line::new(
-        Style::Heading,
-        format!("{:>9}  {:>13}  {:>8}  {:>6}  METHOD (self)", "J", "95 % FROM–TO", "W", "SHARE"),
-    ));
-    lines.extend(method_lines(totals, report, size.width, room.saturating_sub(shown).min(top)));
-    lines.push(blank());
-    lines.extend(footer);
-    lines.truncate(size.height.saturating_sub(1));
-    for line in &mut lines {
-        line.text = cut(&line.text, size.width, Keep::Start);
+    lines.extend(
+        footer
+            .into_iter()
+            .map(|line| (if line.style == Style::Warning { Wanted::Warning } else { Wanted::Quality }, line)),
+    );
+    while lines.len() >= size.height.max(1) {
+        let least = lines.iter().enumerate().max_by_key(|(_, (wanted, _))| *wanted).map_or(0, |(at, _)| at);
+        lines.remove(least);
     }
-    lines
+    lines.into_iter().map(|(_, line)| Line { text: cut(&line.text, size.width, Keep::Start), ..line }).collect()
+}
+
+/// Figures below their headings, as many as leave room for a name.
+fn cells<const N: usize>(columns: &[Place; N], texts: [&str; N], width: usize) -> String {
+    let mut left: Vec<(Place, &str)> = columns.iter().copied().zip(texts).collect();
+    while left.len() > 1 && left.iter().map(|((_, wide, _), _)| wide + 2).sum::<usize>() + NAME_ROOM > width {
+        let least = left.iter().enumerate().max_by_key(|(_, ((.., early), _))| *early).map_or(0, |(at, _)| at);
+        left.remove(least);
+    }
+    left.into_iter().map(|((_, wide, _), text)| format!("{text:>wide$}  ")).collect()
 }
 
 fn header(run: &RunInfo, totals: &Totals, report: &WindowReport) -> Vec<Line> {
@@ -76,13 +109,11 @@ fn header(run: &RunInfo, totals: &Totals, report: &WindowReport) -> Vec<Line> {
 
 fn process_lines(totals: &Totals, report: &WindowReport, width: usize) -> Vec<Line> {
     let line = |pid: &str, title: &str, tally: &Tally| {
-        let figures = format!(
-            "{pid:>8}  {:>9}  {:>12}  {:>6.1}  ",
-            figures::figure(watts(tally.energy_now, report.length_ns), totals.sums.label),
-            figures::figure(tally.energy.joules(), totals.sums.label),
-            percent(tally.cpu_ns_now, report.length_ns)
-        );
-        let room = width.saturating_sub(figures.len());
+        let [watts, joules] = [watts(tally.energy_now, report.length_ns), tally.energy.joules()]
+            .map(|value| figures::figure(value, totals.sums.label));
+        let percent = format!("{:.1}", percent(tally.cpu_ns_now, report.length_ns));
+        let figures = cells(&PROCESS, [pid, &watts, &joules, &percent], width);
+        let room = width.saturating_sub(figures.chars().count());
         Line::new(Style::Plain, format!("{figures}{}", cut(title, room, Keep::Name)))
     };
     let ranked = totals.processes.ranked();
@@ -95,11 +126,9 @@ fn process_lines(totals: &Totals, report: &WindowReport, width: usize) -> Vec<Li
 fn method_lines(totals: &Totals, report: &WindowReport, width: usize, count: usize) -> Vec<Line> {
     let (intervals, label) = (totals.sampling.intervals(), totals.sums.label);
     let line = |(joules, interval): (String, String), tally: &Tally, name: &str| {
-        let figures = format!(
-            "{joules:>9}  {interval:>13}  {:>8}  {:>5.1}%  ",
-            figures::figure(watts(tally.energy_now, report.length_ns), label),
-            share(tally.energy, totals.sums.attributed)
-        );
+        let watts = figures::figure(watts(tally.energy_now, report.length_ns), label);
+        let share = format!("{:.1}%", share(tally.energy, totals.sums.attributed));
+        let figures = cells(&METHOD, [&joules, &interval, &watts, &share], width);
         let room = width.saturating_sub(figures.chars().count());
         Line::new(Style::Plain, format!("{figures}{}", cut(name, room, Keep::Name)))
     };
@@ -226,6 +255,32 @@ mod tests {
             let lines = lines(&fixture::run(), &totals, &report, Size::new(120, height), top);
             let methods = lines.iter().skip_while(|line| !line.text.contains("METHOD")).skip(1);
             assert_eq!(methods.take_while(|line| !line.text.is_empty()).count(), expected, "{height} {top}");
+        }
+    }
+
+    #[test]
+    fn a_small_terminal_shows_a_method_with_its_energy() {
+        for (totals, report) in [totals(3, BUSY), totals(2, SMALL)] {
+            for (width, height) in [(40, 12), (30, 12), (40, 8), (80, 10), (200, 4)] {
+                let lines = lines(&fixture::run(), &totals, &report, Size::new(width, height), 20);
+                assert!(lines.len() < height && lines[0].text.starts_with("joular-bpf"), "{width} {height}: {lines:?}");
+                let mut methods = lines.iter().skip_while(|line| !line.text.contains("METHOD")).skip(1);
+                let method = methods.next().unwrap_or_else(|| panic!("no method at {width} {height}: {lines:?}"));
+                let (joules, name) = method.text.trim_start().split_once(' ').unwrap();
+                assert!(joules.parse::<f64>().is_ok() && name.trim().width() >= 10, "{width} {height}: {method:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn figures_go_where_names_have_no_room_and_the_first_stays() {
+        for (width, expected) in [
+            (80, "        J   95 % FROM–TO         W   SHARE  "),
+            (60, "        J         W   SHARE  "),
+            (45, "        J   SHARE  "),
+            (10, "        J  "),
+        ] {
+            assert_eq!(cells(&METHOD, METHOD.map(|(heading, ..)| heading), width), expected, "{width}");
         }
     }
 

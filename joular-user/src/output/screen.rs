@@ -22,8 +22,9 @@ use super::{
 
 pub struct ScreenOutput<W> {
     out: W,
-    /// `None`: the summary alone.
-    live: Option<LiveView>,
+    view: LiveView,
+    /// Whether windows are shown, too, or the summary alone.
+    is_live: bool,
     /// Where the data set is, if one is written.
     data: Option<PathBuf>,
     run: Option<RunInfo>,
@@ -31,10 +32,10 @@ pub struct ScreenOutput<W> {
 }
 
 impl<W: Write> ScreenOutput<W> {
-    /// `live` is the screen of the live view and how many methods it shows at most.
-    pub fn new(out: W, live: Option<(Screen, usize)>, data: Option<PathBuf>) -> Self {
-        let live = live.map(|(screen, top)| LiveView::new(screen, top));
-        Self { out, live, data, run: None, totals: Totals::default() }
+    /// `screen` is what `out` goes to, and `top` how many methods the live view shows at most; without it there is none.
+    pub fn new(out: W, screen: Screen, top: Option<usize>, data: Option<PathBuf>) -> Self {
+        let view = LiveView::new(screen, top.unwrap_or_default());
+        Self { out, view, is_live: top.is_some(), data, run: None, totals: Totals::default() }
     }
 
     /// Leaves energy of windows in which no sample hit a thread at `[no sample]`.
@@ -71,15 +72,15 @@ impl<W: Write> Output for ScreenOutput<W> {
 
     fn window(&mut self, report: &WindowReport, stacks: &StackTable) -> Result<()> {
         self.totals.window(report, stacks);
-        let (Some(live), Some(run)) = (&mut self.live, &self.run) else { return Ok(()) };
-        let text = live.text(run, &self.totals, report);
+        let Some(run) = self.run.as_ref().filter(|_| self.is_live) else { return Ok(()) };
+        let text = self.view.text(run, &self.totals, report);
         self.write(&text).map_err(|source| OutputError::Stream { what: "the live view", source })
     }
 
     fn run_ended(&mut self, end: &RunEnd) -> Result<()> {
         self.totals.finish();
         let Some(run) = &self.run else { return Ok(()) };
-        let text = summary(run, end, &self.totals, self.data.as_deref());
+        let text = summary(run, end, &self.totals, self.data.as_deref(), self.view.width());
         self.write(&text).map_err(|source| OutputError::Stream { what: "the summary", source })
     }
 }

@@ -12,7 +12,7 @@ use joular_data::{
         measure::Unit,
     },
     text::{
-        count, escape,
+        Keep, count, cut, escape,
         figures::{self, Places},
         seconds, share,
     },
@@ -26,9 +26,11 @@ use joular_data::{
 const TOP_METHODS: usize = 10;
 const TOP_PROCESSES: usize = 5;
 const TOP_PHASES: usize = 30;
+/// A name is not cut shorter, even if its line is longer than the terminal then.
+const NAME_ROOM: usize = 16;
 
-/// The whole text.
-pub fn summary(run: &RunInfo, end: &RunEnd, totals: &Totals, data: Option<&Path>) -> String {
+/// The whole text. On a terminal of this width, names are cut so that lines of tables fit.
+pub fn summary(run: &RunInfo, end: &RunEnd, totals: &Totals, data: Option<&Path>, width: Option<usize>) -> String {
     let mut text = format!(
         "\n{:.1} s in {}, ended by {}; energy of {} from {}\n\n",
         seconds(totals.sums.elapsed_ns),
@@ -41,11 +43,11 @@ pub fn summary(run: &RunInfo, end: &RunEnd, totals: &Totals, data: Option<&Path>
     if let Some(warning) = cores::warning(domain::core_types(&run.domains)) {
         let _ = writeln!(text, "\nwarning: {warning}");
     }
-    text.push_str(&processes(totals));
-    text.push_str(&phases(totals));
+    text.push_str(&processes(totals, width));
+    text.push_str(&phases(totals, width));
     text.push_str(&measured(totals));
-    text.push_str(&jvms(totals));
-    text.push_str(&methods(totals));
+    text.push_str(&jvms(totals, width));
+    text.push_str(&methods(totals, width));
     text.push_str(&quality(totals));
     if let Some(data) = data {
         text.push_str(&reading(data));
@@ -60,20 +62,26 @@ fn domain_names(run: &RunInfo) -> String {
     if counted.is_empty() { "no domain".to_owned() } else { escape(&domain::names(&counted)) }
 }
 
-fn processes(totals: &Totals) -> String {
+/// A line of a table: figures, a name as long as there is room for, and what is said of it.
+fn row(figures: &str, name: &str, said: &str, width: Option<usize>) -> String {
+    let columns = |text: &str| text.chars().count();
+    let room = width.map_or(usize::MAX, |width| width.saturating_sub(columns(figures) + columns(said)).max(NAME_ROOM));
+    format!("{figures}{}{said}\n", cut(name, room, Keep::Name))
+}
+
+fn processes(totals: &Totals, width: Option<usize>) -> String {
     let mut text = "\nProcesses\n".to_owned();
     for (process, tally) in totals.processes.ranked().into_iter().take(TOP_PROCESSES) {
         let name = format!("{} {}", process.pid, totals.title(process));
         let part = share(tally.energy, totals.sums.attributed);
-        // Writing to a String cannot fail.
         let joules = figures::figure(tally.energy.joules(), totals.sums.label);
-        let _ = writeln!(text, "  {joules:>14} J  {part:>5.1} %  {name}");
+        text.push_str(&row(&format!("  {joules:>14} J  {part:>5.1} %  "), &name, "", width));
     }
     text
 }
 
 /// Empty if no program marked any.
-fn phases(totals: &Totals) -> String {
+fn phases(totals: &Totals, width: Option<usize>) -> String {
     let tallies = totals.phases.tallies();
     if tallies.is_empty() && totals.phases.ignored == 0 {
         return String::new();
@@ -84,14 +92,12 @@ fn phases(totals: &Totals) -> String {
         let (part, times) = (share(tally.energy, totals.sums.attributed), tally.times);
         let (length_s, cpu_s) = (seconds(tally.length_ns), seconds(tally.cpu_ns));
         let lag = tally.lag.map(|lag| plus_minus(lag, totals.sums.label)).unwrap_or_default();
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
-            "  {joules:>14} J{lag}  {part:>5.1} %  {length_s:>9.3} s  {cpu_s:>9.3} CPU s  {times:>5} ×  {}",
-            escape(path)
-        );
+        let figures =
+            format!("  {joules:>14} J{lag}  {part:>5.1} %  {length_s:>9.3} s  {cpu_s:>9.3} CPU s  {times:>5} ×  ");
+        text.push_str(&row(&figures, &escape(path), "", width));
     }
     if tallies.len() > TOP_PHASES {
+        // Writing to a String cannot fail.
         let _ = writeln!(text, "  and {} more", tallies.len() - TOP_PHASES);
     }
     if tallies.iter().any(|(_, tally)| tally.lag.is_some()) {
@@ -127,18 +133,13 @@ fn measured(totals: &Totals) -> String {
 }
 
 /// Empty if no JVM ran.
-fn jvms(totals: &Totals) -> String {
+fn jvms(totals: &Totals, width: Option<usize>) -> String {
     let mut text = String::new();
     for (process, tally) in totals.jvms.ranked().into_iter().take(TOP_PROCESSES) {
         let name = format!("{} {}", process.pid, totals.title(process));
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
-            "  {:>14} J  {:>5.1} %  {name}: {}",
-            figures::figure(tally.tax.joules(), totals.sums.label),
-            tally.tax_percent(),
-            tally.tax_parts()
-        );
+        let (tax, part) = (figures::figure(tally.tax.joules(), totals.sums.label), tally.tax_percent());
+        let figures = format!("  {tax:>14} J  {part:>5.1} %  ");
+        text.push_str(&row(&figures, &name, &format!(": {}", tally.tax_parts()), width));
     }
     if text.is_empty() {
         text
@@ -147,13 +148,13 @@ fn jvms(totals: &Totals) -> String {
     }
 }
 
-fn methods(totals: &Totals) -> String {
+fn methods(totals: &Totals, width: Option<usize>) -> String {
     let (intervals, label) = (totals.sampling.intervals(), totals.sums.label);
     let mut text = "\nMethods by self energy, with the 95 % interval of sampling\n".to_owned();
     let mut add = |joules: &str, interval: &str, tally: &Tally, name: &str| {
         let part = share(tally.energy, totals.sums.attributed);
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "  {joules:>14} J  {interval:<15}  {part:>5.1} %  {name}");
+        let figures = format!("  {joules:>14} J  {interval:<15}  {part:>5.1} %  ");
+        text.push_str(&row(&figures, name, "", width));
     };
     for (name, key, tally) in totals.methods.named(TOP_METHODS) {
         let interval = intervals.of(key, tally.energy);
@@ -231,12 +232,12 @@ mod tests {
     };
 
     use super::{
-        super::{ScreenOutput, snapshot::check_snapshot},
+        super::{Screen, ScreenOutput, snapshot::check_snapshot},
         *,
     };
 
     fn text(data: Option<&str>) -> String {
-        let mut output = ScreenOutput::new(Vec::new(), None, data.map(PathBuf::from));
+        let mut output = ScreenOutput::new(Vec::new(), Screen::Stream, None, data.map(PathBuf::from));
         fixture::play(&mut output, SMALL, 3).unwrap();
         String::from_utf8(output.into_inner()).unwrap()
     }
@@ -244,6 +245,18 @@ mod tests {
     #[test]
     fn the_summary_is_complete() {
         check_snapshot("summary.txt", &text(Some("out")));
+    }
+
+    #[test]
+    fn names_are_cut_where_the_terminal_ends_and_keep_their_end() {
+        let name = "com.example.shop.catalogue.Search.byTitle(java.lang.String)";
+        for (width, expected) in [
+            (None, format!("  1 J  {name}: 3 %\n")),
+            (Some(40), "  1 J  …op.catalogue.Search.byTitle: 3 %\n".to_owned()),
+            (Some(20), "  1 J  ….Search.byTitle: 3 %\n".to_owned()),
+        ] {
+            assert_eq!(row("  1 J  ", name, ": 3 %", width), expected);
+        }
     }
 
     #[test]

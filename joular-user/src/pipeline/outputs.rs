@@ -50,12 +50,12 @@ impl Outputs {
         outputs.push(Box::new(FaultNotices::new(messages::warn)));
         match config.screen {
             config::Screen::Table => {
-                let live = (Screen::of(io::stdout()), config.top);
-                let screen = ScreenOutput::new(io::stdout(), Some(live), config.output.clone());
+                let (screen, top) = (Screen::of(io::stdout()), Some(config.top));
+                let screen = ScreenOutput::new(io::stdout(), screen, top, config.output.clone());
                 outputs.push(Box::new(if config.no_infer { screen.without_inference() } else { screen }));
             }
             config::Screen::Summary => {
-                let screen = ScreenOutput::new(io::stderr(), None, config.output.clone());
+                let screen = ScreenOutput::new(io::stderr(), Screen::of(io::stderr()), None, config.output.clone());
                 outputs.push(Box::new(if config.no_infer { screen.without_inference() } else { screen }));
             }
             config::Screen::Json if config.is_beside_command => {

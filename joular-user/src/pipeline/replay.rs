@@ -128,7 +128,10 @@ mod tests {
     };
 
     use super::*;
-    use crate::{cli::Flags, output::ScreenOutput};
+    use crate::{
+        cli::Flags,
+        output::{Screen, ScreenOutput},
+    };
 
     fn run() -> RunInfo {
         RunInfo { domains: Vec::new(), ..joular_data::fixture::run() }
@@ -150,7 +153,7 @@ mod tests {
         let file = std::fs::File::create(&summary).unwrap();
         let outputs: Vec<Box<dyn Output>> = vec![
             Box::new(ParquetOutput::new(OutputDirectory::create(root, None).unwrap(), 1)),
-            Box::new(ScreenOutput::new(file, None, None)),
+            Box::new(ScreenOutput::new(file, Screen::Stream, None, None)),
         ];
         let flags = Flags { replay: Some("some.jrec".into()), ..Flags::default() };
         let config = Config::load(flags).unwrap();

@@ -11,7 +11,7 @@ use crate::output::OutputError;
 
 #[derive(Debug, Error)]
 pub enum DataSetError {
-    #[error("opening the data set {path}: {cause}: name the directory that --output named")]
+    #[error("opening the data set {path}: {cause}: {}", advice_on_opening(cause))]
     Open { path: PathBuf, cause: std::io::Error },
     #[error(transparent)]
     Place(#[from] PlaceError),
@@ -96,11 +96,46 @@ impl DataSetError {
     }
 }
 
+/// What a user can do who named a directory that cannot be opened.
+fn advice_on_opening(cause: &std::io::Error) -> &'static str {
+    match cause.kind() {
+        std::io::ErrorKind::NotFound => "record into it first, or name the directory that --output named",
+        std::io::ErrorKind::PermissionDenied => "it is another user's: read it as its owner or with sudo",
+        std::io::ErrorKind::NotADirectory => {
+            "name the directory that --output named; joular-bpf --replay reads a recording (.jrec)"
+        }
+        _ => "name the directory that --output named",
+    }
+}
+
 /// What a user can do about it, after a colon; empty where there is no advice.
 fn advice_on(cause: &std::io::Error) -> &'static str {
     match cause.kind() {
         std::io::ErrorKind::PermissionDenied => ": read it as its owner or with sudo",
         std::io::ErrorKind::NotFound => ": it went away meanwhile, try again",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error, ErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn advice_is_about_what_is_wrong_with_a_directory() {
+        for (kind, advice) in [
+            (ErrorKind::NotFound, ": record into it first, or name the directory that --output named"),
+            (ErrorKind::PermissionDenied, ": it is another user's: read it as its owner or with sudo"),
+            (
+                ErrorKind::NotADirectory,
+                ": name the directory that --output named; joular-bpf --replay reads a recording",
+            ),
+            (ErrorKind::Other, ": name the directory that --output named"),
+        ] {
+            let message = DataSetError::Open { path: "out".into(), cause: Error::from(kind) }.to_string();
+            assert!(message.starts_with("opening the data set out: ") && message.contains(advice), "{message}");
+        }
     }
 }

@@ -325,6 +325,11 @@ pub struct RunEnd {
     pub reason: String,
 }
 
+impl RunEnd {
+    /// The reason of a run that holds a command from its first instruction to its end.
+    pub const OF_COMMAND: &'static str = "end of the command";
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

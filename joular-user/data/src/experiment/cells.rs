@@ -5,8 +5,8 @@ use crate::{
     text::{Keep, cut},
 };
 
-/// Columns of a terminal for a name.
-pub const NAME_WIDTH: usize = 60;
+/// Columns of a terminal for a name in a sentence.
+const NAME_WIDTH: usize = 60;
 
 /// A name of a width that leaves room for figures.
 pub fn text_name(name: &TargetText) -> String {
@@ -26,9 +26,30 @@ pub fn sized(largest: f64) -> (&'static str, f64) {
     }
 }
 
+/// A number that was computed, without digits that only computing made. What is very large or small has a power of ten.
+pub fn number(value: f64) -> String {
+    let rounded: f64 = format!("{value:.11e}").parse().unwrap_or(value);
+    if rounded == 0.0 || (1e-6..1e15).contains(&rounded.abs()) { rounded.to_string() } else { format!("{rounded:e}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_end_where_computing_begins() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (2_000_000.0, "2000000"),
+            (2.3 * 10.0, "23"),
+            (0.1 + 0.2, "0.3"),
+            (0.7, "0.7"),
+            (1e80, "1e80"),
+            (1.5e-9, "1.5e-9"),
+        ] {
+            assert_eq!(number(value), expected);
+        }
+    }
 
     #[test]
     fn figures_are_shown_in_a_unit_that_fits_them() {

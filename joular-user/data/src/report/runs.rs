@@ -9,6 +9,7 @@ use std::{
 
 use serde::Serialize;
 
+use super::profile::{Filter, Run};
 use crate::{
     dataset::{
         error::Result,
@@ -16,8 +17,9 @@ use crate::{
             files,
             run_row::{self, RunRow},
         },
-        store::{self, ClaimKind, Store},
+        store::{self, ClaimKind, Store, StoredFile},
     },
+    events::RunEnd,
     model::{domain::Label, target_text::TargetText, units::MicroJoules},
     output::OutputError,
     text::{
@@ -63,8 +65,14 @@ pub fn read(root: &Path) -> Result<RunList> {
         // Says why there is none.
         drop(files::find(&store)?);
     }
+    let rows = rows(found.into_values())?;
+    Ok(RunList(rows.into_iter().map(|(row, data_set)| Listed::of(row, data_set, recorder)).collect()))
+}
+
+/// The rows of runs in the order in which they began, each with the folder of its data set in an experiment.
+fn rows(files: impl Iterator<Item = StoredFile>) -> Result<Vec<(RunRow, Option<TargetText>)>> {
     let mut rows: Vec<(RunRow, Option<TargetText>)> = Vec::new();
-    for file in found.into_values() {
+    for file in files {
         match run_row::read(&file) {
             Ok(row) => rows.push((row, file.data_set().map(|folder| folder.to_string_lossy().as_ref().into()))),
             // It was removed meanwhile.
@@ -73,7 +81,22 @@ pub fn read(root: &Path) -> Result<RunList> {
         }
     }
     rows.sort_by_key(|(row, _)| row.info.started);
-    Ok(RunList(rows.into_iter().map(|(row, data_set)| Listed::of(row, data_set, recorder)).collect()))
+    Ok(rows)
+}
+
+/// Ids of the runs that are selected, in the order in which they began, if each is a command from its beginning to its end
+/// and none of their time is left out.
+///
+/// # Errors
+/// As [`read`], but it is no error if there is no run.
+pub fn whole_commands(root: &Path, filter: &Filter) -> Result<Option<Vec<String>>> {
+    let found = files::rows(&store::open(root)?)?;
+    let run = |row: RunRow| (Run { info: row.info, end: row.end.map(|(end, _)| end), phases: Vec::new() }, ());
+    let mut runs: Vec<(Run, ())> = rows(found.into_values())?.into_iter().map(|(row, _)| run(row)).collect();
+    filter.keep_runs(&mut runs);
+    let is_whole = |run: &Run| run.end.as_ref().is_some_and(|end| end.reason == RunEnd::OF_COMMAND);
+    let are_whole = filter.since.is_none() && filter.until.is_none() && runs.iter().all(|(run, ())| is_whole(run));
+    Ok((are_whole && !runs.is_empty()).then(|| runs.into_iter().map(|(run, ())| run.info.run_id).collect()))
 }
 
 /// What somebody should know who reads a data set to which a recording still writes.
@@ -156,16 +179,19 @@ impl RunList {
             columns,
             heading: "run".to_owned(),
             names: self.0.iter().map(|run| run.run_id.as_str().into()).collect(),
-            longest: None,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::profile::{Moment, Names},
+        *,
+    };
     use crate::{
         dataset::{OutputDirectory, ParquetOutput, fixture},
+        events::Event,
         model::policy::Policy,
         output::Output as _,
     };
@@ -195,6 +221,35 @@ mod tests {
         assert_eq!(super::goes_on(root.path()), None);
         let killed = ("a".to_owned(), None, "did not end properly".to_owned());
         assert_eq!(listed(root.path()), [("b".into(), windows, ended), killed]);
+    }
+
+    #[test]
+    fn commands_are_whole_unless_one_ended_otherwise_or_time_is_left_out() {
+        let root = tempfile::tempdir().unwrap();
+        let add = |run_id: &str, started: i64, reason: &str| {
+            let directory = OutputDirectory::create(root.path(), None).unwrap();
+            let output = ParquetOutput::new(directory, fixture::FLUSH_NS);
+            fixture::play_changed(output, Policy::default(), |event| match event {
+                Event::RunStarted(run) => {
+                    run.run_id = run_id.to_owned();
+                    run.started.0 += started;
+                }
+                Event::RunEnded(end) => end.reason = reason.to_owned(),
+                _ => {}
+            });
+        };
+        let whole = |filter: &Filter| whole_commands(root.path(), filter).unwrap();
+        assert_eq!(whole(&Filter::default()), None, "there is no run");
+        add("late", 1, RunEnd::OF_COMMAND);
+        add("early", 0, RunEnd::OF_COMMAND);
+        let both = Some(vec!["early".to_owned(), "late".to_owned()]);
+        assert_eq!(whole(&Filter::default()), both);
+        let since = Some(Moment::Into(std::time::Duration::from_secs(1)));
+        assert_eq!(whole(&Filter { since, ..Filter::default() }), None);
+        add("asked", 2, "SIGINT");
+        assert_eq!(whole(&Filter::default()), None);
+        let runs = Names::parse(&["*l*".to_owned()]).unwrap();
+        assert_eq!(whole(&Filter { runs, ..Filter::default() }), both);
     }
 
     #[test]

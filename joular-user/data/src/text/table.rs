@@ -19,7 +19,8 @@ const NAME_ROOM: usize = 32;
 pub struct Column {
     pub heading: String,
     pub cells: Vec<String>,
-    /// Where room is scarce, columns with the greatest number are left out first.
+    /// Where room is scarce, columns with the greatest number are left out first. A column of 0 stays even if there is
+    /// nothing in it.
     pub expendable: u8,
     /// Whether cells begin below each other: words do, and figures end below each other.
     pub is_left: bool,
@@ -33,6 +34,18 @@ impl Column {
 
     pub fn words<R>(heading: &str, rows: impl IntoIterator<Item = R>, cell: impl Fn(R) -> String) -> Self {
         Self { is_left: true, ..Self::figures(heading, rows, cell) }
+    }
+
+    /// The same, left out where room is scarce: see [`Self::expendable`].
+    #[must_use]
+    pub fn expendable(self, expendable: u8) -> Self {
+        Self { expendable, ..self }
+    }
+
+    /// Whether no row has anything of it: cells are empty, zero, or say that nothing is known.
+    fn is_empty(&self) -> bool {
+        let is_nothing = |c: char| matches!(c, '0' | '.' | '-' | '–' | ' ');
+        !self.cells.is_empty() && self.cells.iter().all(|cell| cell.chars().all(is_nothing))
     }
 
     fn width(&self) -> usize {
@@ -51,14 +64,14 @@ pub struct Table {
     /// What names are names of.
     pub heading: String,
     pub names: Vec<TargetText>,
-    /// Longer names are cut; `None`: where the terminal ends.
-    pub longest: Option<usize>,
 }
 
 impl Table {
-    /// Aligned lines, names last. On a terminal of this width, columns are left out until names have room.
+    /// Aligned lines, names last, without columns in which no row has anything. On a terminal of this width, more columns are
+    /// left out until names have room, and names are cut.
     pub fn lines(&self, width: Option<usize>) -> Vec<Line> {
-        let mut columns: Vec<&Column> = self.columns.iter().collect();
+        let is_shown = |column: &&Column| column.expendable == 0 || !column.is_empty();
+        let mut columns: Vec<&Column> = self.columns.iter().filter(is_shown).collect();
         if let Some(width) = width {
             while columns.iter().map(|column| column.width() + 2).sum::<usize>() + NAME_ROOM > width
                 && columns.len() > 2
@@ -80,15 +93,15 @@ impl Table {
         for (row, name) in self.names.iter().enumerate() {
             let text = figures(&|column| column.cell(row).to_owned());
             let room = width.map_or(usize::MAX, |width| width.saturating_sub(text.chars().count()));
-            let name = cut(&name.to_string(), room.min(self.longest.unwrap_or(usize::MAX)), Keep::Name);
+            let name = cut(&name.to_string(), room, Keep::Name);
             lines.push(Line::new(Style::Plain, text + &name));
         }
         lines
     }
 
     /// The same lines as a text.
-    pub fn text(&self) -> String {
-        self.lines(None).into_iter().map(|line| line.text + "\n").collect()
+    pub fn text(&self, width: Option<usize>) -> String {
+        self.lines(width).into_iter().map(|line| line.text + "\n").collect()
     }
 
     /// A table of GitHub-flavoured Markdown.
@@ -126,22 +139,47 @@ mod tests {
         let spare = Column { expendable: 9, ..Column::figures("SAMPLES", rows, |_| "1000000".to_owned()) };
         let words = Column::words("verdict", rows, |(_, verdict)| verdict.to_owned());
         let names = ["a|b", "com.example.A"].map(TargetText::from).to_vec();
-        Table { columns: vec![figures, spare, words], heading: "method".to_owned(), names, longest: None }
+        Table { columns: vec![figures, spare, words], heading: "method".to_owned(), names }
     }
 
     #[test]
     fn figures_end_below_each_other_and_words_begin() {
         let expected =
             "   J  SAMPLES  verdict  method\n 1.5  1000000  best     a|b\n22.0  1000000  more     com.example.A\n";
-        assert_eq!(table().text(), expected);
-        assert_eq!(Table { longest: Some(4), ..table() }.text().lines().nth(2), Some("22.0  1000000  more     …e.A"));
+        assert_eq!(table().text(None), expected);
     }
 
     #[test]
     fn where_room_is_scarce_the_most_expendable_column_goes_and_names_lose_their_beginning() {
         let lines = table().lines(Some(47));
         assert_eq!(lines[0].text, "   J  verdict  method");
+        assert_eq!(table().lines(Some(18))[2].text, "22.0  more     ….A", "two columns stay");
         assert_eq!(table().lines(Some(10))[2].text.chars().count(), 15, "two columns stay");
+    }
+
+    #[test]
+    fn a_column_in_which_no_row_has_anything_is_left_out_unless_it_must_stay() {
+        let with = |cells: [&str; 2], expendable| {
+            let column = Column {
+                heading: "IO".to_owned(),
+                cells: cells.map(str::to_owned).to_vec(),
+                expendable,
+                is_left: false,
+            };
+            let table = table();
+            Table { columns: [&table.columns[..], &[column]].concat(), ..table }.text(None).contains("  IO  ")
+        };
+        for (cells, is_shown) in [
+            (["", ""], false),
+            (["0.000", "0"], false),
+            (["0.0–0.0", "-"], false),
+            (["–", ""], false),
+            (["0.000", "0.001"], true),
+            (["", "no"], true),
+        ] {
+            assert_eq!(with(cells, 1), is_shown, "{cells:?}");
+            assert!(with(cells, 0), "{cells:?}");
+        }
     }
 
     #[test]

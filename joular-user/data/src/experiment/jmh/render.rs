@@ -4,10 +4,7 @@ use std::io::{self, Write};
 
 use super::{BenchmarkRow, Benchmarks, Operation};
 use crate::{
-    experiment::{
-        cells::{NAME_WIDTH, sized},
-        replicates::stats::Stats,
-    },
+    experiment::{cells::sized, replicates::stats::Stats},
     model::target_text::TargetText,
     report::Format,
     text::{
@@ -29,11 +26,13 @@ struct Cells {
 }
 
 impl Benchmarks {
+    /// Writes them in a format, as text as wide as the terminal if there is one.
+    ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&self, format: Format, out: &mut impl Write) -> io::Result<()> {
+    pub fn write(&self, format: Format, width: Option<usize>, out: &mut impl Write) -> io::Result<()> {
         let text = match format {
-            Format::Text => self.text(),
+            Format::Text => self.text(width),
             Format::Json => harmless_json(&(serde_json::to_string_pretty(self)? + "\n")),
             Format::Csv => self.csv(),
             Format::Markdown => self.markdown(),
@@ -42,8 +41,8 @@ impl Benchmarks {
         out.flush()
     }
 
-    fn text(&self) -> String {
-        self.notes().into_iter().fold(self.table().text(), |said, note| said + &note + "\n")
+    fn text(&self, width: Option<usize>) -> String {
+        self.notes().into_iter().fold(self.table().text(width), |said, note| said + &note + "\n")
     }
 
     fn markdown(&self) -> String {
@@ -58,16 +57,15 @@ impl Benchmarks {
         Table {
             columns: vec![
                 figures("J/op", |cells| &cells.joules),
-                figures("95 % FROM–TO", |cells| &cells.interval),
-                figures("W", |cells| &cells.watts),
-                figures("ops/s", |cells| &cells.rate),
-                figures("VM %", |cells| &cells.vm),
-                Column::figures("forks", rows(), |row| row.forks.to_string()),
-                Column::words("mode", rows(), |row| row.mode.to_string().replace(MARKUP, "?")),
+                figures("95 % FROM–TO", |cells| &cells.interval).expendable(2),
+                figures("W", |cells| &cells.watts).expendable(5),
+                figures("ops/s", |cells| &cells.rate).expendable(3),
+                figures("VM %", |cells| &cells.vm).expendable(4),
+                Column::figures("forks", rows(), |row| row.forks.to_string()).expendable(6),
+                Column::words("mode", rows(), |row| row.mode.to_string().replace(MARKUP, "?")).expendable(1),
             ],
             heading: "benchmark".to_owned(),
             names: rows().map(BenchmarkRow::name).collect(),
-            longest: Some(NAME_WIDTH),
         }
     }
 

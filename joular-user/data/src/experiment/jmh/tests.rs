@@ -87,7 +87,7 @@ fn a_table_has_every_benchmark_and_says_what_is_missing() {
     let found = Benchmarks { rows: rows(&benchmarks, forks), energy_label: Some("modelled".into()) };
     let text = |format| {
         let mut out = Vec::new();
-        found.write(format, &mut out).unwrap();
+        found.write(format, None, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     };
     let said = text(crate::report::Format::Text);

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::{Figure, Precision, Ranked, Stats, Summary};
 use crate::{
-    experiment::cells::{NAME_WIDTH, sized, text_name},
+    experiment::cells::{sized, text_name},
     report::Format,
     text::{
         count, csv, harmless_json, latex,
@@ -13,13 +13,13 @@ use crate::{
 };
 
 impl Summary {
-    /// Writes it in a format.
+    /// Writes it in a format, as text as wide as the terminal if there is one.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&self, format: Format, out: &mut impl Write) -> io::Result<()> {
+    pub fn write(&self, format: Format, width: Option<usize>, out: &mut impl Write) -> io::Result<()> {
         let text = match format {
-            Format::Text => self.text(),
+            Format::Text => self.text(width),
             Format::Json => harmless_json(&(serde_json::to_string_pretty(self)? + "\n")),
             Format::Csv => self.csv(),
             Format::Markdown => self.markdown(),
@@ -40,7 +40,7 @@ impl Summary {
         (format!("{prefix}{}", self.ranking.figure.unit()), factor)
     }
 
-    fn text(&self) -> String {
+    fn text(&self, width: Option<usize>) -> String {
         let (unit, factor) = self.unit();
         let rows: Vec<(&Ranked, &Stats)> = self.ranked().collect();
         let figures = |heading: &str, cell: &dyn Fn(&Ranked, &Stats) -> String| {
@@ -53,27 +53,28 @@ impl Summary {
                 stats.map_or_else(|| "-".to_owned(), |stats| format!("{:.3}", stats.mean))
             }
         };
+        let around = |row: &Ranked| row.ratio_interval.map_or_else(String::new, |of| interval(Some(of), 1.0, 3));
         let columns = vec![
-            figures("runs", &|_, stats| stats.n.to_string()),
+            figures("runs", &|_, stats| stats.n.to_string()).expendable(5),
             figures(&format!("mean {unit}"), &|_, stats| sized(stats.mean)),
-            figures("± σ", &|_, stats| sized(stats.stddev)),
-            figures("95 % interval", &|_, stats| interval(stats.interval, factor, 4)),
-            figures("min", &|_, stats| sized(stats.min)),
-            figures("max", &|_, stats| sized(stats.max)),
-            figures("W", &mean(Figure::Watts)),
-            figures("s", &mean(Figure::Seconds)),
-            figures("CPU s", &mean(Figure::CpuSeconds)),
-            figures("ratio", &|row, _| ratio(row, 3)),
-            figures("95 %", &|row, _| row.ratio_interval.map_or_else(String::new, |of| interval(Some(of), 1.0, 3))),
-            verdicts(&rows),
+            figures("± σ", &|_, stats| sized(stats.stddev)).expendable(4),
+            figures("95 % interval", &|_, stats| interval(stats.interval, factor, 4)).expendable(3),
+            figures("min", &|_, stats| sized(stats.min)).expendable(8),
+            figures("max", &|_, stats| sized(stats.max)).expendable(8),
+            figures("W", &mean(Figure::Watts)).expendable(7),
+            figures("s", &mean(Figure::Seconds)).expendable(6),
+            figures("CPU s", &mean(Figure::CpuSeconds)).expendable(9),
+            figures("ratio", &|row, _| ratio(row, 3)).expendable(1),
+            figures("95 %", &|row, _| around(row)).expendable(2),
+            verdicts(&rows).expendable(1),
         ];
-        let said = self.table(columns).text();
+        let said = self.table(columns).text(width);
         self.remarks().into_iter().fold(said, |said, line| said + &line + "\n")
     }
 
     fn table(&self, columns: Vec<Column>) -> Table {
         let names = self.ranked().map(|(row, _)| row.name.clone()).collect();
-        Table { columns, heading: "variant".to_owned(), names, longest: Some(NAME_WIDTH) }
+        Table { columns, heading: "variant".to_owned(), names }
     }
 
     /// What is to be known beside the figures, a sentence a line, with names escaped.

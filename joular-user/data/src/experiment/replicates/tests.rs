@@ -119,7 +119,7 @@ fn runs_that_cannot_be_are_no_figures() {
 fn written(format: Format) -> String {
     let summary = summarize(&[variant("=new|\u{1b}[2J", &[2.0, 2.2, 2.1]), variant("base", &[1.0, 1.1, 1.05])]);
     let mut out = Vec::new();
-    summary.write(format, &mut out).unwrap();
+    summary.write(format, None, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

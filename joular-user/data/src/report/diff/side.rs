@@ -26,7 +26,7 @@ use crate::{
         measure::Measure,
         profile::{AmountRow, App, Catalog, ChargeBy, DataSet, EnergyRow, Filter, Overview, Run, Watch, WindowSpan},
     },
-    text::escape,
+    text::{escape, seconds},
     totals::lag::Lag,
 };
 
@@ -171,23 +171,30 @@ impl Side {
     }
 
     /// What energy is divided by: seconds, or CPU seconds, of windows or of whole runs.
-    #[allow(clippy::cast_precision_loss, reason = "times as seconds")]
     pub fn replicates(&self, per: &Per, of_runs: bool) -> Replicates {
         if per.is_of_runs() {
             return Replicates::of_runs(vec![1.0; self.runs_with_windows()]);
         }
         let lengths = self.windows.iter().map(|window| window.length_ns);
         let ns: Vec<u64> = if *per == Per::Cpu { self.cpu_of_windows.clone() } else { lengths.collect() };
-        let seconds = |ns: u64| ns as f64 / 1e9;
         if !of_runs {
             return Replicates::of_windows(ns.into_iter().map(seconds).collect());
         }
-        // Runs without windows are not replicates.
+        Replicates::of_runs(self.seconds_of_runs(ns))
+    }
+
+    /// CPU time of each run with windows, s.
+    pub fn cpu_seconds_of_runs(&self) -> Vec<f64> {
+        self.seconds_of_runs(self.cpu_of_windows.iter().copied())
+    }
+
+    /// Sums of times of windows by run, in the order of the runs. Runs without windows are not replicates.
+    fn seconds_of_runs(&self, ns: impl IntoIterator<Item = u64>) -> Vec<f64> {
         let mut runs: BTreeMap<usize, f64> = BTreeMap::new();
         for (window, ns) in self.windows.iter().zip(ns) {
             *runs.entry(window.run).or_default() += seconds(ns);
         }
-        Replicates::of_runs(runs.into_values().collect())
+        runs.into_values().collect()
     }
 
     /// Units of work of each run with windows. Without a count for each, nothing is known of how

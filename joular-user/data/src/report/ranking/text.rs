@@ -143,7 +143,7 @@ pub fn chosen(report: &Report<'_>) -> Vec<String> {
 /// The table for people, names of all rows included.
 fn laid_out(table: &Ranking, report: &Report<'_>) -> Table {
     let names = table.all_rows().map(|row| row.group.name.clone()).collect();
-    Table { columns: columns(table, report), heading: table.by.name().to_uppercase(), names, longest: None }
+    Table { columns: columns(table, report), heading: table.by.name().to_uppercase(), names }
 }
 
 /// The same as Markdown.

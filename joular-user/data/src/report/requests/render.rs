@@ -15,11 +15,13 @@ use crate::{
 };
 
 impl PerRoute {
+    /// Writes them, as text as wide as the terminal if there is one.
+    ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+    pub fn write(&self, width: Option<usize>, out: &mut impl Write) -> io::Result<()> {
         let text = match self.format {
-            Format::Text => self.notes().into_iter().fold(self.table().text(), |said, note| said + &note + "\n"),
+            Format::Text => self.notes().into_iter().fold(self.table().text(width), |said, note| said + &note + "\n"),
             Format::Json => harmless_json(&(serde_json::to_string_pretty(self)? + "\n")),
             Format::Csv => self.csv(),
             Format::Markdown => {
@@ -39,16 +41,15 @@ impl PerRoute {
         Table {
             columns: vec![
                 Column::figures("mJ/request", rows(), |row| cell(direct(row))),
-                Column::figures("95 % FROM–TO", rows(), |row| interval(direct(row))),
-                Column::figures("mJ loaded", rows(), |row| cell(loaded(row))),
-                Column::figures("95 % FROM–TO", rows(), |row| interval(loaded(row))),
-                Column::figures("requests", rows(), |row| row.requests.to_string()),
-                Column { expendable: 1, ..Column::figures("J", rows(), joules) },
-                Column { expendable: 2, ..Column::figures("samples", rows(), |row| row.samples.to_string()) },
+                Column::figures("95 % FROM–TO", rows(), |row| interval(direct(row))).expendable(2),
+                Column::figures("mJ loaded", rows(), |row| cell(loaded(row))).expendable(1),
+                Column::figures("95 % FROM–TO", rows(), |row| interval(loaded(row))).expendable(3),
+                Column::figures("requests", rows(), |row| row.requests.to_string()).expendable(4),
+                Column::figures("J", rows(), joules).expendable(5),
+                Column::figures("samples", rows(), |row| row.samples.to_string()).expendable(6),
             ],
             heading: "route".to_owned(),
             names: rows().map(|row| row.route.clone()).collect(),
-            longest: None,
         }
     }
 

@@ -70,7 +70,7 @@ fn every_format_has_all_routes_and_names_are_harmless() {
     let mut written = |format| {
         found.format = format;
         let mut out = Vec::new();
-        found.write(&mut out).unwrap();
+        found.write(None, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     };
     let text = written(Format::Text);

@@ -85,7 +85,7 @@ fn saved(data: &Path, filter: &Filter, choices: &Choices, keep: &Keep, to: &Temp
 
 pub(super) fn shown(comparison: &Comparison, choices: &Choices) -> Value {
     let mut out = Vec::new();
-    comparison.write(choices, &mut out).unwrap();
+    comparison.write(choices, None, &mut out).unwrap();
     serde_json::from_slice(&out).unwrap()
 }
 
@@ -379,15 +379,15 @@ fn markdown_says_first_what_the_gate_says() {
     let (a, b) = (runs(&[100, 101, 99], |_| {}), runs(&[120, 121, 119], |_| {}));
     let other = runs(&[120, 121, 119], |run| run.cpu_model = "other".to_owned());
     for (b, fail_above, first) in [
-        (&b, Some(0.05), "**Failed:** <code>total</code> is certainly more than 5 % above A. Total: "),
-        (&a, Some(0.05), "**Passed:** nothing is certainly more than 5 % above A. Total: "),
-        (&other, Some(0.05), "**Undecided:** A and B were made differently. Total: "),
-        (&b, None, "**Energy:** "),
+        (&b, Some(0.05), "**Failed:** <code>total</code> is certainly more than 5 % above A. Energy of a run: "),
+        (&a, Some(0.05), "**Passed:** nothing is certainly more than 5 % above A. Energy of a run: "),
+        (&other, Some(0.05), "**Undecided:** A and B were made differently. Energy of a run: "),
+        (&b, None, "**Energy of a run:** "),
     ] {
         let choices = Choices { fail_above, format: Format::Markdown, ..choices(CompareBy::Method, Per::Run) };
         let found = diff::run(a.path(), b.path(), &Filter::default(), None, &choices).unwrap();
         let mut out = Vec::new();
-        found.write(&choices, &mut out).unwrap();
+        found.write(&choices, None, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.starts_with(first), "{first}: {text}");
         let parts = ["| method |", "| phase |", "**What was compared**", "- B: "];

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::super::{
     Format,
-    diff::{self, Choices, CompareBy, Comparison, FailOn, Per, View},
+    diff::{self, Choices, CompareBy, Comparison, FailOn, Per, View, Work},
     measure::{Measure, Unit},
     profile::{App, Filter, Names, Profile},
 };
@@ -92,7 +92,7 @@ fn a_comparison_of_bytes_says_bytes_in_every_format() {
             let choices = Choices { measure, format, ..choices(CompareBy::Method) };
             let found = compare(root.path(), &Filter::default(), None, &choices);
             let mut said = Vec::new();
-            found.write(&choices, &mut said).unwrap();
+            found.write(&choices, None, &mut said).unwrap();
             let said = String::from_utf8(said).unwrap() + &found.junit(&choices);
             assert!(said.contains(unit) && said.contains(measure.name()), "{} {format:?}: {said:.300}", measure.name());
             assert!(
@@ -101,6 +101,54 @@ fn a_comparison_of_bytes_says_bytes_in_every_format() {
             );
         }
     }
+}
+
+/// A figure that is taken for another misleads.
+#[test]
+fn a_comparison_says_in_its_first_line_what_is_compared() {
+    let root = written();
+    let work = || Work::OfRuns(vec![10.0]);
+    for (per, view, figure, unit) in [
+        (Per::Time, View::Itself, "Energy per second of recorded time", "W, by method;"),
+        (Per::Cpu, View::Total, "Energy per CPU second", "J/CPU-s, by method, each with what it calls;"),
+        (Per::Run, View::Itself, "Energy of a run", "J/run, by method;"),
+        (Per::Nothing, View::Itself, "Energy of all runs", "J, by method;"),
+        (Per::Work { a: work(), b: work() }, View::Itself, "Energy per unit of work", "J/unit, by method;"),
+    ] {
+        let choices = Choices { per, view, ..choices(CompareBy::Method) };
+        let found = compare(root.path(), &Filter::default(), None, &choices);
+        let first = |format| {
+            let mut said = Vec::new();
+            found.write(&Choices { format, ..choices.clone() }, None, &mut said).unwrap();
+            String::from_utf8(said).unwrap().lines().next().unwrap_or_default().to_owned()
+        };
+        let text = first(Format::Text);
+        assert!(text.starts_with(figure) && text.contains(unit), "{text}");
+        let markdown = first(Format::Markdown);
+        assert!(markdown.starts_with(&format!("**{figure}:** ")), "{markdown}");
+    }
+}
+
+#[test]
+fn a_table_fits_the_terminal_and_keeps_the_figures_and_the_names_of_methods() {
+    let root = written();
+    let choices = Choices { format: Format::Text, ..choices(CompareBy::Method) };
+    let found = compare(root.path(), &Filter::default(), None, &choices);
+    let said = |width| {
+        let mut said = Vec::new();
+        found.write(&choices, width, &mut said).unwrap();
+        String::from_utf8(said).unwrap()
+    };
+    let table = |text: &str| -> Vec<String> {
+        text.lines().skip_while(|line| !line.ends_with("  method")).map(str::to_owned).collect()
+    };
+    for width in [60, 80, 200] {
+        let lines = table(&said(Some(width)));
+        assert!(lines.len() > 3 && lines[0].trim_start().starts_with("A ") && lines[0].contains("  B "), "{lines:?}");
+        assert!(lines.iter().all(|line| line.chars().count() <= width), "{width}: {lines:?}");
+        assert!(lines.iter().any(|line| line.ends_with(".m100")), "{lines:?}");
+    }
+    assert!(table(&said(None))[0].contains("95 % interval of %"));
 }
 
 #[test]

@@ -17,9 +17,11 @@ use crate::{
 const LEAST_PROBABILITY: f64 = 0.001;
 
 impl WattsTables {
+    /// Writes them, as text as wide as the terminal if there is one.
+    ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+    pub fn write(&self, width: Option<usize>, out: &mut impl Write) -> io::Result<()> {
         let text = match self.format {
             Format::Json => {
                 let tables: Vec<Value> = self.tables.iter().map(WattsTable::json).collect();
@@ -27,7 +29,7 @@ impl WattsTables {
             }
             Format::Csv => self.tables.iter().map(WattsTable::csv).collect(),
             Format::Markdown => self.paragraphs(|table| table.sentences().join(" "), |table| table.markdown(true)),
-            Format::Text => self.paragraphs(|table| table.sentences().join("\n"), Table::text),
+            Format::Text => self.paragraphs(|table| table.sentences().join("\n"), |table| table.text(width)),
         };
         out.write_all(text.as_bytes())
     }
@@ -82,17 +84,17 @@ impl WattsTable {
         let rows = || self.rows.iter();
         let percent = |share: f64| format!("{:.1}", 100.0 * share);
         let columns = vec![
-            Column::figures("CPU s", rows(), |row| format!("{:.2}", row.cpu_s)),
+            Column::figures("CPU s", rows(), |row| format!("{:.2}", row.cpu_s)).expendable(2),
             Column::figures("W/CPU s", rows(), |row| {
                 format!("{:.2}{}", row.watts.value, if row.is_told { "" } else { "?" })
             }),
-            Column::figures("95 %", rows(), |row| format!("{:.2}–{:.2}", row.watts.low, row.watts.high)),
-            Column::figures("× MEAN", rows(), |row| format!("{:.2}", row.watts.value / self.mean)),
-            Column::figures("% BY TIME", rows(), |row| percent(row.by_time)),
-            Column::figures("% BY WATTS", rows(), |row| percent(row.by_watts)),
+            Column::figures("95 %", rows(), |row| format!("{:.2}–{:.2}", row.watts.low, row.watts.high)).expendable(1),
+            Column::figures("× MEAN", rows(), |row| format!("{:.2}", row.watts.value / self.mean)).expendable(3),
+            Column::figures("% BY TIME", rows(), |row| percent(row.by_time)).expendable(5),
+            Column::figures("% BY WATTS", rows(), |row| percent(row.by_watts)).expendable(4),
         ];
         let names = rows().map(|row| row.name.clone()).collect();
-        Table { columns, heading: self.by.name().to_uppercase(), names, longest: None }
+        Table { columns, heading: self.by.name().to_uppercase(), names }
     }
 
     fn json(&self) -> Value {

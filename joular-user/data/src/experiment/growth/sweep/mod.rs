@@ -20,7 +20,7 @@ use thiserror::Error;
 use super::{Growth, GrowthError, Point};
 use crate::{
     dataset::error::DataSetError,
-    model::target_text::TargetText,
+    model::{domain::Label, target_text::TargetText},
     report::{
         Format,
         diff::{Choices, CompareBy, FailOn, Key, Per, Side, View, side::Spent},
@@ -48,7 +48,7 @@ pub struct Curve {
     pub name: TargetText,
     pub signature: Option<TargetText>,
     pub module: Option<TargetText>,
-    /// A point for each run: J. Of CPU time, one for each value: CPU seconds of a run.
+    /// A point for each run: J, or CPU seconds. An earlier joular-bpf has stored one of CPU time for each value.
     pub points: Vec<Point>,
     pub samples: u64,
     /// `None`: see `why_not`. It is fitted again when a sweep is read, so that the rules of today judge both.
@@ -98,6 +98,12 @@ impl Curve {
 }
 
 impl Sweep {
+    /// How the energy came about, if the label is one of today.
+    fn label(&self) -> Option<Label> {
+        let name = self.energy_label.as_deref()?;
+        Label::ALL.into_iter().find(|label| label.name() == name)
+    }
+
     /// Reads what `filter` allows of each value's data set, as `app` sees it if given.
     ///
     /// # Errors
@@ -139,7 +145,8 @@ impl Sweep {
             // Of paths that were selected only samples say anything; else threads' energy is exact.
             let least = if side.is_whole { 0.0 } else { one_sample(side) };
             points.extend(points_of(*value, side, &side.total, least));
-            cpu.push(Point { value: *value, joules: cpu_seconds_of_a_run(side), variance: 0.0 });
+            let runs = side.cpu_seconds_of_runs().into_iter();
+            cpu.extend(runs.map(|seconds| Point { value: *value, joules: seconds, variance: 0.0 }));
         }
         let samples = sides.iter().fold(0, |sum: u64, (_, side)| sum.saturating_add(side.total.samples));
         Growth::of(&points)?;
@@ -187,11 +194,6 @@ fn points_of(value: f64, side: &Side, spent: &Spent, least_joules: f64) -> Vec<P
 #[allow(clippy::cast_precision_loss, reason = "for an error estimate")]
 fn one_sample(side: &Side) -> f64 {
     side.total.energy.joules() / side.total.samples.max(1) as f64
-}
-
-#[allow(clippy::cast_precision_loss, reason = "numbers of runs, times as seconds")]
-fn cpu_seconds_of_a_run(side: &Side) -> f64 {
-    side.cpu_ns as f64 / 1e9 / side.runs_with_windows().max(1) as f64
 }
 
 #[cfg(test)]

@@ -4,12 +4,22 @@ use std::fmt::Write as _;
 
 use super::{Curve, Sweep, render, svg::xml};
 use crate::{
-    experiment::{cells::sized, growth::Growth},
-    model::target_text::TargetText,
+    experiment::{
+        cells::{number, sized},
+        growth::Growth,
+    },
+    model::{domain::Label, target_text::TargetText},
+    text::figures,
 };
 
 /// Values beyond those that were measured, as multiples of the largest one.
 const BEYOND: [f64; 3] = [2.0, 5.0, 10.0];
+
+/// An R² below is shown as 0: the fit explains nothing.
+const LEAST_EXPLAINED: f64 = 5e-4;
+
+/// An energy that may be so many times as much is not known.
+const MOST_TIMES: f64 = 1e3;
 
 const HEAD: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
     <meta name=\"viewport\" content=\"width=device-width\">\n\
@@ -37,7 +47,7 @@ impl Sweep {
             "<h2>Points and fitted models</h2>\n<p>Bars are 95 % intervals of sampling, bands are where 95 % of runs are.</p>\n",
         );
         page.push_str(&self.svg(top));
-        predictions(&mut page, &named);
+        predictions(&mut page, &named, self.label());
         page.push_str("</body>\n</html>\n");
         page
     }
@@ -49,7 +59,7 @@ impl Sweep {
             page,
             &headings,
             named.iter().map(|(name, curve)| {
-                let row = render::row(curve);
+                let row = render::row(curve, self.label());
                 let class = curve.growth.as_ref().map_or_else(|| row.class.clone(), Growth::described);
                 vec![
                     name.to_string(),
@@ -75,34 +85,41 @@ fn runs(total: &Curve) -> String {
     values.sort_by(f64::total_cmp);
     values.dedup();
     let (least, most) = (values.first().copied().unwrap_or_default(), values.last().copied().unwrap_or_default());
+    let [least, most] = [least, most].map(number);
     format!("{} runs with {} values of n, {least} to {most}", total.points.len(), values.len())
 }
 
 /// What larger values will need, if the growth goes on so.
-fn predictions(page: &mut String, named: &[(TargetText, &Curve)]) {
+fn predictions(page: &mut String, named: &[(TargetText, &Curve)], label: Option<Label>) {
     let most = named.iter().flat_map(|(_, curve)| &curve.points).map(|point| point.value).fold(0.0, f64::max);
     let values = BEYOND.map(|times| times * most);
     page.push_str(
         "<h2>Beyond what was measured</h2>\n<p>J of a run, with the 95 % interval of a single one. It spans all classes that \
-         cannot be told apart. Nothing tells whether the growth goes on like this.</p>\n",
+         cannot be told apart. Nothing tells whether the growth goes on like this. A dash stands where no class fits, where the \
+         fit explains nothing (R² is 0), and where classes that cannot be told apart are a thousandfold apart.</p>\n",
     );
     let headings: Vec<String> =
-        std::iter::once("Method".to_owned()).chain(values.map(|value| format!("n = {value}"))).collect();
+        std::iter::once("Method".to_owned()).chain(values.map(|value| format!("n = {}", number(value)))).collect();
     let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
     table(
         page,
         &headings,
         named.iter().map(|(name, curve)| {
-            std::iter::once(name.to_string()).chain(values.map(|value| predicted(curve, value))).collect()
+            std::iter::once(name.to_string()).chain(values.map(|value| predicted(curve, value, label))).collect()
         }),
     );
 }
 
-fn predicted(curve: &Curve, value: f64) -> String {
-    let Some(found) = curve.growth.as_ref().and_then(|growth| growth.predict(value)) else { return "–".to_owned() };
-    let (prefix, factor) = sized(found.joules.value);
-    let shown = |joules: f64| format!("{:.3}", joules * factor);
-    format!("{} {prefix}J ({}–{})", shown(found.joules.value), shown(found.joules.low), shown(found.joules.high))
+pub(super) fn predicted(curve: &Curve, value: f64, label: Option<Label>) -> String {
+    let explains = |growth: &&Growth| growth.fit().is_some_and(|fit| fit.r_squared >= LEAST_EXPLAINED);
+    let found = curve.growth.as_ref().filter(explains).and_then(|growth| growth.predict(value));
+    let Some(joules) = found.map(|found| found.joules).filter(|joules| joules.high <= MOST_TIMES * joules.value) else {
+        return "–".to_owned();
+    };
+    let (prefix, factor) = sized(joules.value);
+    let (energy, interval) =
+        figures::with_interval(joules.value * factor, (joules.low * factor, joules.high * factor), label);
+    format!("{energy} {prefix}J ({interval})")
 }
 
 fn table(page: &mut String, headings: &[&str], rows: impl Iterator<Item = Vec<String>>) {

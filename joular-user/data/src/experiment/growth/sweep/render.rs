@@ -5,26 +5,33 @@ use std::io::{self, Write};
 use super::{Curve, Sweep};
 use crate::{
     experiment::{
-        cells::{NAME_WIDTH, sized, text_name},
+        cells::{sized, text_name},
         growth::{Fit, Interval},
     },
-    model::target_text::TargetText,
+    model::{domain::Label, target_text::TargetText},
     report::Format,
     text::{
-        csv, escape, harmless_json,
+        csv, escape, figures, harmless_json,
         signature::{Method, told_apart},
         table::{Column, Table},
     },
 };
 
 impl Sweep {
-    /// Writes it, of methods at most `top` where it is for people. JSON and CSV have all.
+    /// Writes it, of methods at most `top` where it is for people, as text as wide as the terminal if there is one. JSON and
+    /// CSV have all.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&self, format: Format, top: Option<usize>, out: &mut impl Write) -> io::Result<()> {
+    pub fn write(
+        &self,
+        format: Format,
+        top: Option<usize>,
+        width: Option<usize>,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
         let text = match format {
-            Format::Text => self.text(top),
+            Format::Text => self.text(top, width),
             Format::Json => harmless_json(&(serde_json::to_string_pretty(self)? + "\n")),
             Format::Csv => self.csv(),
             Format::Markdown => self.markdown(top),
@@ -42,7 +49,7 @@ impl Sweep {
         std::iter::once((self.total.name.clone(), &self.total)).chain(shown).collect()
     }
 
-    fn text(&self, top: Option<usize>) -> String {
+    fn text(&self, top: Option<usize>, width: Option<usize>) -> String {
         let mut notes: Vec<String> = self.label_line().into_iter().collect();
         for (name, curve) in self.named(top) {
             if let Some(growth) = curve.growth.as_ref().filter(|growth| !growth.is_certain) {
@@ -51,34 +58,33 @@ impl Sweep {
         }
         notes.extend(self.hidden(top));
         notes.extend(self.cpu_line());
-        let said = self.table(top, |_, row| row.class.clone()).text();
+        let said = self.table(top, |_, row| row.class.clone()).text(width);
         notes.into_iter().fold(said, |said, note| said + &note + "\n")
     }
 
     /// What grows how; classes are said by `class`.
     fn table(&self, top: Option<usize>, class: impl Fn(&Curve, &Row) -> String) -> Table {
         let named = self.named(top);
-        let rows: Vec<(&Curve, Row)> = named.iter().map(|(_, curve)| (*curve, row(curve))).collect();
+        let rows: Vec<(&Curve, Row)> = named.iter().map(|(_, curve)| (*curve, row(curve, self.label()))).collect();
         let figures =
             |heading, cell: fn(&Row) -> &String| Column::figures(heading, &rows, |(_, row)| cell(row).clone());
         Table {
             columns: vec![
                 figures("J at largest n", |row| &row.joules),
-                Column::figures("samples", &rows, |(curve, _)| curve.samples.to_string()),
-                Column::words("class", &rows, |(curve, row)| class(curve, row)),
-                figures("sure", |row| &row.sure),
-                figures("R²", |row| &row.r_squared),
-                Column::words("formula", &rows, |(_, row)| row.formula.clone()),
+                Column::figures("samples", &rows, |(curve, _)| curve.samples.to_string()).expendable(5),
+                Column::words("class", &rows, |(curve, row)| class(curve, row)).expendable(1),
+                figures("sure", |row| &row.sure).expendable(3),
+                figures("R²", |row| &row.r_squared).expendable(4),
+                Column::words("formula", &rows, |(_, row)| row.formula.clone()).expendable(2),
             ],
             heading: if self.with_callees { "method, with what it calls" } else { "method" }.to_owned(),
             names: named.iter().map(|(name, _)| name.clone()).collect(),
-            longest: Some(NAME_WIDTH),
         }
     }
 
     fn hidden(&self, top: Option<usize>) -> Option<String> {
         let hidden = self.methods.len().saturating_sub(top.unwrap_or(usize::MAX));
-        (hidden > 0).then(|| format!("and {hidden} more methods that need less: --methods 0 shows all"))
+        (hidden > 0).then(|| format!("and {hidden} more methods that need less: --top 0 shows all"))
     }
 
     pub(super) fn label_line(&self) -> Option<String> {
@@ -178,10 +184,10 @@ pub(super) struct Row {
     pub(super) formula: String,
 }
 
-pub(super) fn row(curve: &Curve) -> Row {
+pub(super) fn row(curve: &Curve, label: Option<Label>) -> Row {
     let energy = curve.at_largest();
     let (prefix, factor) = sized(energy);
-    let joules = format!("{:.3} {prefix}J", energy * factor);
+    let joules = format!("{} {prefix}J", figures::figure(energy * factor, label));
     let Some((growth, fit)) = curve.growth.as_ref().and_then(|growth| Some((growth, growth.fit()?))) else {
         let none = || "-".to_owned();
         let why = curve.why_not.as_deref().map_or_else(none, escape);

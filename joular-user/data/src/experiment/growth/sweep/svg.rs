@@ -7,7 +7,10 @@ use std::fmt::Write as _;
 
 use super::{Curve, Sweep};
 use crate::{
-    experiment::{cells::sized, growth::Growth},
+    experiment::{
+        cells::{number, sized},
+        growth::Growth,
+    },
     text::{Keep, cut},
 };
 
@@ -238,12 +241,12 @@ impl Axis {
 
 /// `1000`, `0.02`, `1e6`.
 fn tick(value: f64) -> String {
-    if value != 0.0 && !(1e-3..1e5).contains(&value.abs()) {
-        return format!("{value:e}");
-    }
     // Steps are round but for the last bits.
-    let text = format!("{value:.4}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    let text = number(value);
+    match text.parse::<f64>() {
+        Ok(rounded) if rounded != 0.0 && !(1e-3..1e5).contains(&rounded.abs()) => format!("{rounded:e}"),
+        _ => text,
+    }
 }
 
 /// Text within XML or HTML.

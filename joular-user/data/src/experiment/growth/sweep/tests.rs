@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    dataset::fixture::{RUN_ID, write},
+    dataset::fixture::{RUN_ID, write, write_as},
     experiment::growth::{Class, ClassChange, ClassVerdict, Doubt, compare},
     model::policy::Policy,
     noise::Noise,
@@ -33,7 +33,7 @@ fn sweep() -> Sweep {
 
 fn written(format: Format) -> String {
     let mut out = Vec::new();
-    sweep().write(format, None, &mut out).unwrap();
+    sweep().write(format, None, None, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -79,13 +79,31 @@ fn a_page_has_classes_drawings_and_what_larger_values_need_and_no_name_is_markup
         assert!(page.contains(expected), "{expected}: {page}");
     }
     // 1 J + 20 µJ · 10 000 000.
-    assert!(page.contains("<td>201.") || page.contains("<td>200."), "{page}");
+    assert!(page.contains("<td>201 J (") || page.contains("<td>200 J ("), "{page}");
     assert!(page.contains("&lt;sort&gt;") && !page.contains("<sort>") && !page.contains('\u{1b}'), "{page}");
     // The name of SVG's elements is the only address.
     assert!(!page.contains("<script") && page.matches("http:").count() == 1, "{page}");
     assert_eq!(page.matches("<tr>").count(), page.matches("</tr>").count());
     let one = sweep().page(1);
     assert!(one.contains("1 more methods need less") && !one.contains("a.B.rare"), "{one}");
+}
+
+#[test]
+fn nothing_is_predicted_of_what_explains_nothing_or_may_be_anything() {
+    let predicted = |curve: &Curve, value| page::predicted(curve, value, None);
+    let line = curve("a.B.line", |n| 1.0 + 2e-5 * n);
+    assert!(predicted(&line, 1e9).contains(" kJ ("), "{}", predicted(&line, 1e9));
+    let constant = curve("a.B.constant", |n| if [3e3, 3e4, 3e5].contains(&n) { 19.95 } else { 20.05 });
+    assert_eq!(constant.growth.as_ref().map(|growth| growth.class), Some(Class::Constant));
+    assert_eq!(predicted(&constant, 1e7), "–");
+    // Some noisy points cannot tell a line from what needs a million times as much at a thousand times the range.
+    let mut open = line;
+    open.growth.iter_mut().for_each(|growth| growth.alternatives = vec![Class::Cubic]);
+    assert_eq!(predicted(&open, 1e9), "–");
+    let page = Sweep { total: constant, ..sweep() }.page(9);
+    assert!(page.contains("<td>total</td><td>–</td><td>–</td><td>–</td>"), "{page}");
+    let longest = page.split(|c: char| !c.is_ascii_digit()).map(str::len).max();
+    assert!(longest <= Some(10), "a figure has {longest:?} digits: {page}");
 }
 
 #[test]
@@ -108,11 +126,22 @@ fn methods_of_data_sets_are_the_same_ones_and_each_run_is_a_point() {
     assert!(matches!(too_few, Err(SweepError::Growth(GrowthError::TooFewValues { found: 4 }))));
 }
 
+/// Repeated runs show how much CPU time varies, as they do of energy.
 #[test]
-fn a_method_without_a_sample_has_nothing_with_the_variance_of_one_sample() {
+fn each_run_is_a_point_of_cpu_time_too() {
     let root = tempfile::tempdir().unwrap();
-    write(root.path(), Policy::default());
-    let choices = Choices {
+    let runs = ["a", "b", "c"];
+    runs.iter().for_each(|run| write_as(root.path(), Policy::default(), run));
+    let steps: Vec<(f64, PathBuf)> = (1..=5).map(|value| (f64::from(value), root.path().to_owned())).collect();
+    let found = Sweep::read(&steps, &Filter::default(), None, View::Itself).unwrap();
+    assert_eq!((found.cpu.points.len(), found.total.points.len()), (15, 15));
+    let side = Side::read(root.path(), &Filter::default(), None, &choices()).unwrap();
+    let of_runs: f64 = found.cpu.points.iter().take(runs.len()).map(|point| point.joules).sum();
+    assert!(side.cpu_ns > 0 && (of_runs - crate::text::seconds(side.cpu_ns)).abs() < 1e-6, "{of_runs}");
+}
+
+fn choices() -> Choices {
+    Choices {
         measure: Measure::Energy,
         by: CompareBy::Method,
         view: View::Itself,
@@ -123,8 +152,14 @@ fn a_method_without_a_sample_has_nothing_with_the_variance_of_one_sample() {
         top: None,
         format: Format::Text,
         again_in: None,
-    };
-    let side = Side::read(root.path(), &Filter::default(), None, &choices).unwrap();
+    }
+}
+
+#[test]
+fn a_method_without_a_sample_has_nothing_with_the_variance_of_one_sample() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), Policy::default());
+    let side = Side::read(root.path(), &Filter::default(), None, &choices()).unwrap();
     let one = one_sample(&side);
     let absent = method(&named("not.There.atAll"), &[(1.0, side)]);
     assert_eq!(absent.points.iter().map(|point| point.joules).collect::<Vec<_>>(), [0.0]);

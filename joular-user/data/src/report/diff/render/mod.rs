@@ -9,7 +9,7 @@ mod text;
 
 use std::{io, io::Write};
 
-use super::{Choices, Compared, Comparison, Format, Measure, Side, Unit, sessions::Sessions};
+use super::{Choices, Compared, Comparison, Format, Measure, Per, Side, Unit, sessions::Sessions};
 use crate::{
     dataset::error::DataSetError,
     model::target_text::TargetText,
@@ -21,11 +21,13 @@ use crate::{
 };
 
 impl Comparison {
+    /// Writes it in the format of the choices, as text as wide as the terminal if there is one.
+    ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&self, choices: &Choices, out: &mut impl Write) -> io::Result<()> {
+    pub fn write(&self, choices: &Choices, width: Option<usize>, out: &mut impl Write) -> io::Result<()> {
         let text = match choices.format {
-            Format::Text => text::text(self, choices),
+            Format::Text => text::text(self, choices, width),
             Format::Json => json::text(self, choices)?,
             Format::Csv => tables::csv(self, choices),
             Format::Markdown => summary::markdown(self, choices),
@@ -119,6 +121,20 @@ impl Side {
         ];
         let said = parts.iter().filter(|(energy, _)| energy.0 > 0);
         said.map(|(energy, what)| format!(", {:.1} % {what}", share(*energy, self.total.energy))).collect()
+    }
+}
+
+impl Choices {
+    /// What figures are, in words: `Energy of a run`.
+    fn figure(&self) -> String {
+        let per = match self.per {
+            Per::Time => "per second of recorded time",
+            Per::Cpu => "per CPU second",
+            Per::Run => "of a run",
+            Per::Nothing => "of all runs",
+            Per::Work { .. } => "per unit of work",
+        };
+        format!("{} {per}", self.measure.title())
     }
 }
 

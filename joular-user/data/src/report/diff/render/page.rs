@@ -10,7 +10,7 @@ use crate::{
     dataset::error::DataSetError,
     model::{domain::Label, target_text::TargetText},
     report::{
-        diff::{Change, Measure, Per, Verdict, View},
+        diff::{Change, Measure, Verdict, View},
         html::{
             columns::{self, Pair},
             document,
@@ -179,14 +179,6 @@ fn sentence(verdict: Verdict, margin: f64) -> String {
 }
 
 fn metric(choices: &Choices) -> String {
-    let measure = choices.measure.title();
-    let per = match choices.per {
-        Per::Time => "per second of recorded time",
-        Per::Cpu => "per CPU second",
-        Per::Run => "of a run",
-        Per::Nothing => "of all runs",
-        Per::Work { .. } => "per unit of work",
-    };
     let view = if choices.view == View::Total { ", each row with what it calls" } else { "" };
-    format!("{measure} {per}{view}")
+    format!("{}{view}", choices.figure())
 }

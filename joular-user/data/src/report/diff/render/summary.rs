@@ -54,8 +54,8 @@ fn verdict(comparison: &Comparison, choices: &Choices) -> String {
         change.verdict.name()
     );
     match gate(comparison, choices, code) {
-        Some((word, reason)) => format!("**{word}:** {reason}. Total: {total}"),
-        None => format!("**{}:** {total}", choices.measure.title()),
+        Some((word, reason)) => format!("**{word}:** {reason}. {}: {total}", choices.figure()),
+        None => format!("**{}:** {total}", choices.figure()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Writes a comparison for a terminal: both sides, warnings, the total, rows.
+//! Writes a comparison for a terminal: what is compared, both sides, warnings, the total, rows.
 
 use std::fmt::Write as _;
 
@@ -6,22 +6,22 @@ use super::{percent, percents, sized};
 use crate::{
     model::target_text::TargetText,
     report::diff::{Change, Choices, Compared, Comparison, Measure, Side, identity::View},
-    text::{Keep, count, cut, escape, seconds},
+    text::{
+        count, escape, seconds,
+        table::{Column, Table},
+    },
 };
 
-/// Columns for the name of a row.
-const NAME_WIDTH: usize = 80;
-
 // Writing to a String cannot fail.
-pub fn text(comparison: &Comparison, choices: &Choices) -> String {
-    let mut said = String::new();
+pub fn text(comparison: &Comparison, choices: &Choices, width: Option<usize>) -> String {
+    let change = &comparison.total.change;
+    let (unit, factor) = sized(&choices.unit(), choices.measure, change.a.max(change.b));
+    let (figure, by) = (choices.figure(), choices.by.name());
+    let view = if choices.view == View::Total { ", each with what it calls" } else { "" };
+    let mut said = format!("{figure}, in {unit}, by {by}{view}; {}.\n", comparison.basis());
     for (name, side) in [("A", &comparison.a), ("B", &comparison.b)] {
         let _ = writeln!(said, "{name}  {}", described(side, choices.measure));
     }
-    let change = &comparison.total.change;
-    let (unit, factor) = sized(&choices.unit(), choices.measure, change.a.max(change.b));
-    let view = if choices.view == View::Total { ", each with what it calls" } else { "" };
-    let _ = writeln!(said, "{unit} by {}{view}; {}.", choices.by.name(), comparison.basis());
     let _ = writeln!(said, "Of rows called more or less at most 5 % are not, on average (Benjamini-Hochberg).");
     for notice in &comparison.notices {
         let _ = writeln!(said, "note: {notice}");
@@ -29,27 +29,15 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> String {
     for warning in &comparison.warnings {
         let _ = writeln!(said, "warning: {warning}");
     }
-    let _ = writeln!(
-        said,
-        "\n{:>12} {:>12} {:>12} {:>8}  {:>19}  {:<19}  {}",
-        format!("A {unit}"),
-        format!("B {unit}"),
-        "change",
-        "%",
-        "95 % interval of %",
-        "verdict",
-        choices.by.name()
-    );
-    let _ = writeln!(said, "{}  total", figures(change, factor));
-    let shown = comparison.shown(choices);
+    said.push('\n');
     if !comparison.phases.is_empty() {
-        said.push_str(&phases(comparison, choices));
-        let _ = writeln!(said, "\nRows, {unit}");
+        said.push_str(&phases(comparison, choices, width));
+        said.push('\n');
     }
-    for (row, name) in shown.iter().zip(comparison.names()) {
-        let name = cut(&place(&name, row), NAME_WIDTH, Keep::Name);
-        let _ = writeln!(said, "{}  {name}", figures(&row.change, factor));
-    }
+    let shown = comparison.shown(choices);
+    let named = shown.iter().zip(comparison.names()).map(|(row, name)| (row, place(name, row)));
+    let rows = std::iter::once((&comparison.total, "total".into())).chain(named);
+    said.push_str(&table(rows.collect(), by, &unit, factor).text(width));
     let hidden = comparison.rows.len() - shown.len();
     if hidden > 0 {
         let _ = writeln!(said, "and {hidden} more with smaller changes: --top 0 shows all");
@@ -58,17 +46,35 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> String {
 }
 
 /// Phases come first, because there are few.
-fn phases(comparison: &Comparison, choices: &Choices) -> String {
+fn phases(comparison: &Comparison, choices: &Choices, width: Option<usize>) -> String {
     let (unit, factor) = comparison.unit_of_phases(choices);
-    let mut said = format!("\nPhases, {unit}\n");
-    for row in comparison.shown_phases(choices) {
-        let _ = writeln!(said, "{}  {}", figures(&row.change, factor), row.key.name);
-    }
-    let hidden = comparison.phases.len() - comparison.shown_phases(choices).len();
+    let shown = comparison.shown_phases(choices);
+    let rows = shown.iter().map(|row| (row, row.key.name.clone()));
+    let mut said = table(rows.collect(), "phase", &unit, factor).text(width);
+    let hidden = comparison.phases.len() - shown.len();
     if hidden > 0 {
         let _ = writeln!(said, "and {hidden} more phases: --top 0 shows all");
     }
     said
+}
+
+/// Rows with their names; figures in a unit that has this factor.
+fn table(rows: Vec<(&Compared, TargetText)>, what: &str, unit: &str, factor: f64) -> Table {
+    let changes = || rows.iter().map(|(row, _)| &row.change);
+    let figure = |value: f64| format!("{:.4}", value * factor);
+    Table {
+        columns: vec![
+            Column::figures(&format!("A {unit}"), changes(), |change: &Change| figure(change.a)),
+            Column::figures(&format!("B {unit}"), changes(), |change| figure(change.b)),
+            Column::figures("change", changes(), |change| format!("{:+.4}", change.difference() * factor))
+                .expendable(4),
+            Column::figures("%", changes(), |change| percent(change.ratio())).expendable(1),
+            Column::figures("95 % interval of %", changes(), |change| percents(change.relative)).expendable(3),
+            Column::words("verdict", changes(), |change| change.verdict.name().to_owned()).expendable(2),
+        ],
+        heading: what.to_owned(),
+        names: rows.into_iter().map(|(_, name)| name).collect(),
+    }
 }
 
 pub(super) fn described(side: &Side, measure: Measure) -> String {
@@ -89,22 +95,10 @@ pub(super) fn described(side: &Side, measure: Measure) -> String {
     )
 }
 
-fn figures(change: &Change, factor: f64) -> String {
-    format!(
-        "{:>12.4} {:>12.4} {:>+12.4} {:>8}  {:>19}  {:<19}",
-        change.a * factor,
-        change.b * factor,
-        change.difference() * factor,
-        percent(change.ratio()),
-        percents(change.relative),
-        change.verdict.name()
-    )
-}
-
 /// Adds the file of code outside of Java.
-fn place(name: &TargetText, row: &Compared) -> String {
+fn place(name: TargetText, row: &Compared) -> TargetText {
     match &row.key.module {
-        Some(module) => format!("{name} ({module})"),
-        None => name.to_string(),
+        Some(module) => format!("{name} ({module})").into(),
+        None => name,
     }
 }

@@ -33,7 +33,7 @@ pub fn caption(table: &MeasureTable) -> String {
 /// The table for people, names of all rows included.
 pub fn laid_out(table: &MeasureTable, profile: &Profile) -> Table {
     let names = table.all_rows().map(|row| row.group.name.clone()).collect();
-    Table { columns: columns(table, profile), heading: table.of.name().to_uppercase(), names, longest: None }
+    Table { columns: columns(table, profile), heading: table.of.name().to_uppercase(), names }
 }
 
 /// The same as Markdown.

@@ -201,7 +201,7 @@ impl Protocol {
             columns.push(figures("meter beyond one line, W", &|step| step.beyond_line));
         }
         let names = self.steps.iter().map(|step| step.step.name().as_str().into()).collect();
-        Table { columns, heading: "step".to_owned(), names, longest: None }.markdown(true)
+        Table { columns, heading: "step".to_owned(), names }.markdown(true)
     }
 
     fn division(&self) -> String {
@@ -223,7 +223,7 @@ impl Protocol {
         ];
         let name = |(pair, _): &(&Pair, &Alone)| format!("{} + {}", pair.programs.0.name(), pair.programs.1.name());
         let names = rows.iter().map(|row| name(row).as_str().into()).collect();
-        Table { columns, heading: "programs".to_owned(), names, longest: None }.markdown(true)
+        Table { columns, heading: "programs".to_owned(), names }.markdown(true)
     }
 }
 
@@ -285,7 +285,7 @@ impl ByMeter {
             Column::figures("spans", &rows, |(_, of)| of.spans.to_string()),
         ];
         let names = rows.iter().map(|(program, _)| program.name().into()).collect();
-        let table = Table { columns, heading: "program".to_owned(), names, longest: None };
+        let table = Table { columns, heading: "program".to_owned(), names };
         let verdict = match gains.are_unequal() {
             true => "The gains differ: one gain for all loads is wrong for each.",
             false => "The gains may be equal: chance alone may make them as different.",
