@@ -88,23 +88,24 @@ mod tests {
 
     use super::*;
 
-    fn window(index: u64) -> News {
-        News::Window(Box::new(Figures { index, ..Figures::default() }))
+    /// Windows are told apart by their lengths.
+    fn window(length_ns: u64) -> News {
+        News::Window(Box::new(Figures { length_ns, ..Figures::default() }))
     }
 
-    fn indices(news: &VecDeque<News>) -> Vec<u64> {
-        let index = |news: &News| if let News::Window(figures) = news { Some(figures.index) } else { None };
-        news.iter().filter_map(index).collect()
+    fn lengths(news: &VecDeque<News>) -> Vec<u64> {
+        let length = |news: &News| if let News::Window(figures) = news { Some(figures.length_ns) } else { None };
+        news.iter().filter_map(length).collect()
     }
 
     #[test]
     fn a_slow_terminal_loses_the_oldest_windows_and_nothing_else() {
         let feed = Feed::new(false);
         feed.put(News::Run(Box::new(joular_data::fixture::run())));
-        (0..70).for_each(|index| feed.put(window(index)));
+        (0..70).for_each(|length| feed.put(window(length)));
         feed.put(News::Ended);
         let (news, left_out) = feed.take();
-        assert_eq!((indices(&news), left_out), ((8..70).collect(), 8));
+        assert_eq!((lengths(&news), left_out), ((8..70).collect(), 8));
         assert!(matches!((news.front(), news.back()), (Some(News::Run(_)), Some(News::Ended))));
         assert_eq!(feed.take().1, 0);
     }
@@ -113,10 +114,10 @@ mod tests {
     fn a_replay_waits_until_windows_are_taken_or_the_view_is_closed() {
         let feed = Arc::new(Feed::new(true));
         let filled = Arc::clone(&feed);
-        let replay = thread::spawn(move || (0..200).for_each(|index| filled.put(window(index))));
+        let replay = thread::spawn(move || (0..200).for_each(|length| filled.put(window(length))));
         let mut taken = Vec::new();
         while taken.len() < 100 {
-            taken.extend(indices(&feed.take().0));
+            taken.extend(lengths(&feed.take().0));
         }
         assert_eq!(taken, (0..taken.len() as u64).collect::<Vec<_>>());
         feed.close();

@@ -74,7 +74,6 @@ pub struct Spent {
 /// A window as the view shows it.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
-    pub index: u64,
     pub length_ns: u64,
     /// Of this window.
     pub now: RunSums,
@@ -134,7 +133,6 @@ impl Condenser {
         };
         let spent = report.branches.iter().filter_map(spent).collect();
         Figures {
-            index: report.index,
             length_ns: report.length_ns,
             now: RunSums::of(report),
             sums: self.sums.clone(),

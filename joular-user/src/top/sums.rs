@@ -319,7 +319,7 @@ mod tests {
     fn window(index: u64, spent: Vec<Spent>) -> Figures {
         let now = RunSums { elapsed_ns: SECOND, windows: 1, ..RunSums::default() };
         let domains = vec![("cpu".to_owned(), MicroJoules(index))];
-        Figures { index, length_ns: SECOND, sums: now.clone(), now, domains, spent }
+        Figures { length_ns: SECOND, sums: now.clone(), now, domains, spent }
     }
 
     #[test]

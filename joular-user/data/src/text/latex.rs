@@ -100,7 +100,6 @@ mod tests {
             ],
             heading: "variant".to_owned(),
             names: ["[a&b", "n=1"].map(TargetText::from).to_vec(),
-            longest: None,
         };
         let expected = "  \\begin{tabular}{lrl}\n    \\toprule\n    variant & mean $\\pm$ $\\sigma$ [J] & verdict \\\\\n    \
                         \\midrule\n    \\texttt{[a\\&b} & 1.5 & best \\\\\n    \\texttt{n=1} & 22.0 & more \\\\\n    \

@@ -151,7 +151,7 @@ fn every_format_says_whether_intervals_are_as_narrow_as_wanted() {
         let summary = summarize(&variants).with_precision(Some(Precision::of(&variants, wanted)));
         let said = |format| {
             let mut out = Vec::new();
-            summary.write(format, &mut out).unwrap();
+            summary.write(format, None, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         for format in [Format::Text, Format::Markdown] {
