@@ -25,7 +25,9 @@ fn drawn(state: &State, notice: Option<&str>) -> String {
 
 fn state(size: (u16, u16), actions: &[Action]) -> State {
     let mut state = testing::state(fixture::run(), SMALL, 12, size);
-    actions.iter().for_each(|action| drop(state.apply(*action)));
+    for action in actions {
+        state.apply(*action);
+    }
     state
 }
 

@@ -15,7 +15,9 @@ fn names(state: &State) -> Vec<&str> {
 
 fn type_in(state: &mut State, text: &str) {
     state.apply(Action::BeginFilter);
-    text.chars().for_each(|c| drop(state.apply(Action::Type(c))));
+    for c in text.chars() {
+        state.apply(Action::Type(c));
+    }
     state.apply(Action::EndFilter);
 }
 
@@ -136,7 +138,9 @@ fn rows_scroll_so_that_the_chosen_one_is_seen() {
 fn clicks_choose_rows_sort_by_columns_and_change_views() {
     let mut state = state(3);
     let places = state.places();
-    let click = |state: &mut State, x: u16, y: u16| drop(state.apply(Action::Click { x, y }));
+    let click = |state: &mut State, x: u16, y: u16| {
+        state.apply(Action::Click { x, y });
+    };
     click(&mut state, 30, places.rows.y + 1);
     assert_eq!(state.at, 1);
     click(&mut state, 30, places.rows.y + 9);
