@@ -40,7 +40,7 @@ fn draws(did: &Did) -> u64 {
 fn text(root: &Path, by: &[By], format: Format) -> Result<String, WattsError> {
     let mut out = Vec::new();
     let request = WattsRequest { filter: Filter::default(), by: by.to_vec(), format };
-    read(root, &request)?.write(&mut out).unwrap();
+    read(root, &request)?.write(None, &mut out).unwrap();
     Ok(String::from_utf8(out).unwrap())
 }
 
