@@ -137,8 +137,8 @@ fn begun(runs: u32, done: u32, seed: u64) -> String {
     let order = || format!("{} in random order (--seed {seed})", count(runs, "run"));
     match (runs, done) {
         (0, done) => format!(
-            "nothing is run: {done} are done already, and the same command line adds none: a larger --repeat adds runs, and \
-             another --output begins anew"
+            "nothing is run: {done} are done already, and the same command line adds none: a larger --repeat adds runs, \
+             and another --output begins anew"
         ),
         (_, 0) => order(),
         (_, done) => format!("{}, {done} are done already", order()),
