@@ -40,8 +40,8 @@ pub(super) fn diff(flags: &DiffFlags) -> anyhow::Result<Exit> {
     Ok(judged(&comparison, &choices, &flags.b))
 }
 
-/// The figure of a comparison for which none is asked. Of whole runs of commands it is what `run` shows of them: joules per
-/// unit of work if an experiment has counted it in each, or else joules of a run. Of other recordings it is watts.
+/// The figure of a comparison for which none is asked. Of whole runs of commands it is what `run` shows of them: joules
+/// per unit of work if an experiment has counted it in each, or else joules of a run. Of other recordings it is watts.
 fn usual_per(a: &Path, b: &Path, filter: &Filter) -> anyhow::Result<Per> {
     let runs = (report::runs::whole_commands(a, filter)?, report::runs::whole_commands(b, filter)?);
     let (Some(of_a), Some(of_b)) = runs else { return Ok(Per::Time) };

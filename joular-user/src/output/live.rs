@@ -1,7 +1,7 @@
-//! Shows the live view. On a terminal it is a table that is redrawn in place: the cursor goes back up over the last table,
-//! and each line is erased and written again. So the text above stays, nothing has to be restored at the end, and the last
-//! table remains. Whole screens are never erased: terminals such as tmux would keep each in their history. Anywhere else it
-//! is one line per window, without any escape code.
+//! Shows the live view. On a terminal it is a table that is redrawn in place: the cursor goes back up over the last
+//! table, and each line is erased and written again. So the text above stays, nothing has to be restored at the end, and
+//! the last table remains. Whole screens are never erased: terminals such as tmux would keep each in their history.
+//! Anywhere else it is one line per window, without any escape code.
 
 use std::{env, ffi::OsStr, io::IsTerminal, os::fd::AsFd};
 
@@ -88,8 +88,8 @@ impl LiveView {
     }
 }
 
-/// The escape code that brings the cursor to the first line of the last table, if there is one. After a resize its lines may
-/// have been wrapped and can no longer be counted, so that is the first line of the screen.
+/// The escape code that brings the cursor to the first line of the last table, if there is one. After a resize its lines
+/// may have been wrapped and can no longer be counted, so that is the first line of the screen.
 fn to_first_line(shown: Option<(usize, Size)>, size: Size) -> Option<String> {
     match shown {
         None | Some((0, _)) => None,
@@ -98,8 +98,8 @@ fn to_first_line(shown: Option<(usize, Size)>, size: Size) -> Option<String> {
     }
 }
 
-/// Lines over those that are there from the cursor on. Each is erased before it is written: behind a full line the cursor
-/// has no place of its own, so that erasing there would take the last letter.
+/// Lines over those that are there from the cursor on. Each is erased before it is written: behind a full line the
+/// cursor has no place of its own, so that erasing there would take the last letter.
 fn over(to_first: &str, lines: &[String]) -> String {
     let written: String = lines.iter().map(|line| format!("\x1b[K{line}")).collect();
     format!("{to_first}{written}\x1b[J")

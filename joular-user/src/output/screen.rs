@@ -32,7 +32,7 @@ pub struct ScreenOutput<W> {
 }
 
 impl<W: Write> ScreenOutput<W> {
-    /// `screen` is what `out` goes to, and `top` how many methods the live view shows at most; without it there is none.
+    /// `screen` is what `out` goes to. `top` is how many methods the live view shows at most; without it there is none.
     pub fn new(out: W, screen: Screen, top: Option<usize>, data: Option<PathBuf>) -> Self {
         let view = LiveView::new(screen, top.unwrap_or_default());
         Self { out, view, is_live: top.is_some(), data, run: None, totals: Totals::default() }

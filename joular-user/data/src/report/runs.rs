@@ -84,8 +84,8 @@ fn rows(files: impl Iterator<Item = StoredFile>) -> Result<Vec<(RunRow, Option<T
     Ok(rows)
 }
 
-/// Ids of the runs that are selected, in the order in which they began, if each is a command from its beginning to its end
-/// and none of their time is left out.
+/// Ids of the runs that are selected, in the order in which they began, if each is a command from its beginning to its
+/// end and none of their time is left out.
 ///
 /// # Errors
 /// As [`read`], but it is no error if there is no run.

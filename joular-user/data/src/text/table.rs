@@ -67,8 +67,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// Aligned lines, names last, without columns in which no row has anything. On a terminal of this width, more columns are
-    /// left out until names have room, and names are cut.
+    /// Aligned lines, names last, without columns in which no row has anything. On a terminal of this width, more
+    /// columns are left out until names have room, and names are cut.
     pub fn lines(&self, width: Option<usize>) -> Vec<Line> {
         let is_shown = |column: &&Column| column.expendable == 0 || !column.is_empty();
         let mut columns: Vec<&Column> = self.columns.iter().filter(is_shown).collect();

@@ -95,8 +95,8 @@ fn predictions(page: &mut String, named: &[(TargetText, &Curve)], label: Option<
     let values = BEYOND.map(|times| times * most);
     page.push_str(
         "<h2>Beyond what was measured</h2>\n<p>J of a run, with the 95 % interval of a single one. It spans all classes that \
-         cannot be told apart. Nothing tells whether the growth goes on like this. A dash stands where no class fits, where the \
-         fit explains nothing (R² is 0), and where classes that cannot be told apart are a thousandfold apart.</p>\n",
+         cannot be told apart. Nothing tells whether the growth goes on like this. A dash stands where no class fits, \
+         where the fit explains nothing (R² is 0), and where classes that cannot be told apart are a thousandfold apart.</p>\n",
     );
     let headings: Vec<String> =
         std::iter::once("Method".to_owned()).chain(values.map(|value| format!("n = {}", number(value)))).collect();

@@ -18,8 +18,8 @@ use crate::{
 };
 
 impl Sweep {
-    /// Writes it, of methods at most `top` where it is for people, as text as wide as the terminal if there is one. JSON and
-    /// CSV have all.
+    /// Writes it, of methods at most `top` where it is for people, as text as wide as the terminal if there is one.
+    /// JSON and CSV have all.
     ///
     /// # Errors
     /// If it cannot be written.
