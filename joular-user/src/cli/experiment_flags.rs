@@ -12,8 +12,9 @@ pub struct ExperimentFlags {
     #[arg(long, value_name = "COUNT")]
     pub repeat: Option<u32>,
 
-    /// Repeat until the 95 % interval of each variant's mean energy (or energy per unit of work) is within so many percent
-    /// of the mean, such as 2%, for at most --repeat rounds. An interval that ended an experiment is slightly too narrow
+    /// Repeat until the 95 % interval of each variant's mean energy (or energy per unit of work) is within so many
+    /// percent of the mean, such as 2%, for at most --repeat rounds. An interval that ended an experiment is slightly
+    /// too narrow
     #[arg(long, value_name = "PERCENT")]
     pub until_interval: Option<String>,
 
@@ -29,8 +30,8 @@ pub struct ExperimentFlags {
     #[arg(long, value_name = "TIME")]
     pub cool_down: Option<String>,
 
-    /// A shell command that sh runs before each run, warm-ups too, as the command's user; its energy is not counted, and
-    /// if it fails, the experiment ends. {NAME} stands for the value of a parameter
+    /// A shell command that sh runs before each run, warm-ups too, as the command's user; its energy is not counted,
+    /// and if it fails, the experiment ends. {NAME} stands for the value of a parameter
     #[arg(long, value_name = "COMMAND")]
     pub prepare: Option<String>,
 
@@ -90,8 +91,8 @@ pub struct ExperimentFlags {
     #[arg(long, value_name = "FILE")]
     pub export_latex: Option<PathBuf>,
 
-    /// Write a paragraph on how the experiment was made, for a paper: LaTeX if FILE ends in .tex, otherwise Markdown. What
-    /// was not recorded is said to be unknown; with --output more is known
+    /// Write a paragraph on how the experiment was made, for a paper: LaTeX if FILE ends in .tex, otherwise Markdown.
+    /// What was not recorded is said to be unknown; with --output more is known
     #[arg(long, value_name = "FILE")]
     pub export_methods: Option<PathBuf>,
 }

@@ -15,8 +15,8 @@ use crate::{
 /// Runs of each variant, if there is something to compare and nothing else is said.
 const REPEAT: u32 = 3;
 const MAX_REPEAT: u32 = 100_000;
-/// Runs of each variant at most, if they go on until intervals are narrow, and at least. Of fewer runs, what they vary by is
-/// so uncertain that an interval is often narrow by chance.
+/// Runs of each variant at most, if they go on until intervals are narrow, and at least. Of fewer runs, what they vary
+/// by is so uncertain that an interval is often narrow by chance.
 const MOST_UNTIL: u32 = 100;
 const LEAST_UNTIL: u32 = 10;
 /// Options of a recording that may change while an experiment is interrupted.

@@ -1,5 +1,5 @@
-//! Runs shell commands before and after each run of an experiment. No recording is under way then, so nobody's energy is
-//! counted.
+//! Runs shell commands before and after each run of an experiment. No recording is under way then, so nobody's energy
+//! is counted.
 
 use std::ffi::OsString;
 
@@ -48,7 +48,8 @@ impl Around {
         command.map(|command| variant.filled(command))
     }
 
-    /// Starts a command. It finds what the measured command finds around it, but for the places of marks, and reads nothing.
+    /// Starts a command. It finds what the measured command finds around it, but for the places of marks, and reads
+    /// nothing.
     ///
     /// # Errors
     /// If it cannot be started.

@@ -1,5 +1,5 @@
-//! Says how an experiment was made, as a paragraph for a paper: on what it ran, how its energy came about, in which order
-//! runs were made and by which statistics they are compared.
+//! Says how an experiment was made, as a paragraph for a paper: on what it ran, how its energy came about, in which
+//! order runs were made and by which statistics they are compared.
 //!
 //! Everything in it was recorded: with each run in the data sets ([`Recorded`]), or by who conducted the experiment
 //! ([`Conduct`]). A fact that is not known is not left out: the paragraph says that it was not recorded.
@@ -18,9 +18,8 @@ pub use self::markup::Markup;
 use super::replicates::Summary;
 use crate::{
     dataset::error::Result,
-    events::RunInfo,
     model::target_text::TargetText,
-    report::profile::{DataSet, Filter},
+    report::profile::{DataSet, Filter, Run},
 };
 
 /// What is known of how an experiment was made.
@@ -64,7 +63,7 @@ pub struct Machine {
 /// What data sets say of their runs.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
-    pub runs: Vec<RunInfo>,
+    pub runs: Vec<Run>,
     /// Of all windows.
     pub governors: BTreeSet<String>,
     /// Versions and collectors of the JVMs that were measured, as far as they are known.
@@ -85,12 +84,11 @@ impl Recorded {
             (process.jvm_version.clone(), process.collector.clone())
         });
         let jvms = jvms.collect();
-        let runs = data.catalog.runs.into_iter().map(|run| run.info).collect();
-        Ok(Self { runs, governors: overview.load.governors, jvms })
+        Ok(Self { runs: data.catalog.runs, governors: overview.load.governors, jvms })
     }
 
     /// A fact of all runs, each value once.
-    fn each<T: Ord>(&self, of: impl Fn(&RunInfo) -> T) -> BTreeSet<T> {
+    fn each<T: Ord>(&self, of: impl Fn(&Run) -> T) -> BTreeSet<T> {
         self.runs.iter().map(of).collect()
     }
 }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::{
     dataset::fixture as data_set,
+    events::RunInfo,
     experiment::replicates::{Precision, Replicate, Variant, summarize},
     fixture,
     model::{
@@ -33,9 +34,13 @@ fn known() -> Conduct {
     }
 }
 
+const fn of(info: RunInfo) -> Run {
+    Run { info, end: None, phases: Vec::new() }
+}
+
 fn recorded() -> Recorded {
     Recorded {
-        runs: vec![fixture::run()],
+        runs: vec![of(fixture::run())],
         governors: ["schedutil".to_owned()].into(),
         jvms: [(Some("21.0.2".into()), Some("G1".into()))].into(),
     }
@@ -100,7 +105,7 @@ fn what_was_not_recorded_is_said_to_be_unknown() {
     let known = Methods { summary: &labelled, conduct: known(), recorded: None }.paragraph(Markup::Markdown);
     check(&known, &["`Own CPU` with 2 CPUs", "Energy is measured: hardware counters", "were not recorded"]);
     assert!(!known.contains("Welch"), "one variant is compared with nothing: {known}");
-    let empty = Recorded { runs: vec![RunInfo::default()], ..Recorded::default() };
+    let empty = Recorded { runs: vec![of(RunInfo::default())], ..Recorded::default() };
     check(
         &Methods { summary: &summary, conduct: Conduct::default(), recorded: Some(empty) }.paragraph(Markup::Markdown),
         &[
@@ -123,7 +128,7 @@ fn each_way_in_which_energy_came_about_is_said() {
         Domain { role: Role::Check { of: 0 }, ..domain("other", Label::Modelled) },
     ];
     let summary = summarize(&two());
-    let recorded = Recorded { runs: vec![run], ..recorded() };
+    let recorded = Recorded { runs: vec![of(run)], ..recorded() };
     let said = Methods { summary: &summary, conduct: known(), recorded: Some(recorded) }.paragraph(Markup::Markdown);
     check(&said, &["The energy of `dram` and `package` is measured", "The energy of `nic` is reported: power that"]);
     assert!(!said.contains("`other`"), "{said}");
@@ -148,7 +153,7 @@ fn nothing_that_was_recorded_is_markup() {
     let mut run = fixture::run();
     run.cpu_model = "`A|B` \\input{x} $50_% ±\u{1b}\n".to_owned();
     let summary = summarize(&two());
-    let recorded = Recorded { runs: vec![run], ..recorded() };
+    let recorded = Recorded { runs: vec![of(run)], ..recorded() };
     let methods = Methods { summary: &summary, conduct: known(), recorded: Some(recorded) };
     let markdown = methods.paragraph(Markup::Markdown);
     check(&markdown, &["was `\\x60A\\x7cB\\x60 \\input{x} $50_% ±\\x1b\\x0a` with"]);
@@ -171,7 +176,7 @@ fn facts_are_read_from_data_sets() {
     let root = tempfile::tempdir().unwrap();
     data_set::write(root.path(), Policy::default());
     let found = Recorded::read(root.path()).unwrap();
-    assert_eq!(found.runs.iter().map(|run| run.host.raw()).collect::<Vec<_>>(), ["node-1"]);
+    assert_eq!(found.runs.iter().map(|run| run.info.host.raw()).collect::<Vec<_>>(), ["node-1"]);
     assert_eq!(found.governors.iter().map(String::as_str).collect::<Vec<_>>(), ["mixed", "schedutil"]);
     assert_eq!(found.jvms.len(), 1, "{found:?}");
     assert!(Recorded::read(&root.path().join("nothing")).is_err());

@@ -32,10 +32,10 @@ impl Methods<'_> {
     fn machine(&self, said: &mut Paragraph) {
         let recorded = self.recorded.as_ref().and_then(|recorded| recorded.runs.first());
         let recorded = recorded.map(|run| Machine {
-            cpu_model: run.cpu_model.clone(),
-            online_cpus: run.online_cpus,
-            kernel: run.kernel.clone(),
-            version: run.version.clone(),
+            cpu_model: run.info.cpu_model.clone(),
+            online_cpus: run.info.online_cpus,
+            kernel: run.info.kernel.clone(),
+            version: run.info.version.clone(),
         });
         let machine = recorded.or_else(|| self.conduct.machine.clone()).unwrap_or_default();
         match machine.version.as_str() {
@@ -126,7 +126,7 @@ const fn meaning(label: Label) -> &'static str {
 
 impl Recorded {
     fn write(&self, said: &mut Paragraph) {
-        let memories = self.each(|run| run.memory_bytes);
+        let memories = self.each(|run| run.info.memory_bytes);
         match memories.first().filter(|bytes| **bytes > 0) {
             Some(bytes) => said.sentence(&format!("It had {} of memory.", gibibytes(*bytes))),
             None => said.sentence("The size of its memory was not recorded."),
@@ -143,7 +143,7 @@ impl Recorded {
         };
         self.jvms(said);
         self.energy(said);
-        let sampling = self.each(|run| (run.sampling_event.clone(), run.frequency_hz, run.interval_ns));
+        let sampling = self.each(|run| (run.info.sampling_event.clone(), run.info.frequency_hz, run.info.interval_ns));
         for (event, frequency_hz, interval_ns) in sampling {
             said.sentence("Stacks were sampled by ").code(event).words(&format!(
                 " {frequency_hz} times per second of CPU time on average, in windows of {} s.",
@@ -169,12 +169,12 @@ impl Recorded {
     }
 
     fn energy(&self, said: &mut Paragraph) {
-        for (source, reason) in self.each(|run| (run.energy_source.clone(), run.energy_reason.clone())) {
+        for (source, reason) in self.each(|run| (run.info.energy_source.clone(), run.info.energy_reason.clone())) {
             said.sentence("Energy came from the source ").code(source).words(" (").code(reason).words(").");
         }
         let mut by_label: BTreeMap<Label, BTreeSet<&str>> = BTreeMap::new();
         let is_counted = |domain: &&Domain| matches!(domain.role, Role::Shared | Role::Unshared);
-        for domain in self.runs.iter().flat_map(|run| &run.domains).filter(is_counted) {
+        for domain in self.runs.iter().flat_map(|run| &run.info.domains).filter(is_counted) {
             by_label.entry(domain.label).or_default().insert(&domain.name);
         }
         if by_label.is_empty() {
@@ -183,12 +183,13 @@ impl Recorded {
         for (label, names) in by_label {
             said.sentence("The energy of ").codes(names).words(&format!(" is {}: {}.", label.words(), meaning(label)));
         }
-        let policies = self
-            .each(|run| (run.policy.weights(), run.policy.idle.name().to_owned(), run.policy.calibration.is_some()));
+        let policies = self.each(|run| {
+            (run.info.policy.weights(), run.info.policy.idle.name().to_owned(), run.info.policy.calibration.is_some())
+        });
         for (weights, idle, is_calibrated) in policies {
             let calibrated = if is_calibrated { "a calibration" } else { "no calibration" };
             said.sentence("A command has the energy of its threads, among which domains are divided by ")
-                .codes(self.runs.iter().flat_map(|run| &run.domains).map(divided_by).collect::<BTreeSet<_>>())
+                .codes(self.runs.iter().flat_map(|run| &run.info.domains).map(divided_by).collect::<BTreeSet<_>>())
                 .words(" (weights of CPU time: ")
                 .code(weights)
                 .words("; idle power: ")

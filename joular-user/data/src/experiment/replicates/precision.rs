@@ -1,10 +1,10 @@
 //! Says how narrow an experiment's intervals are, and whether that is what was asked for.
 //!
 //! An experiment may run until the 95 % interval of each variant's mean lies within so many percent of the mean. All
-//! variants are looked at after each round, and the first look at which every interval is narrow enough is the last one.
-//! Runs that happen to vary little end an experiment early, so that the interval which ended it holds the true mean less
-//! often than in 95 % of experiments. `simulation.rs` counts how often. Nothing is corrected: [`Precision::sentence`] says
-//! so.
+//! variants are looked at after each round, and the first look at which every interval is narrow enough is the last
+//! one. Runs that happen to vary little end an experiment early, so that the interval which ended it holds the true
+//! mean less often than in 95 % of experiments. `simulation.rs` counts how often. Nothing is corrected:
+//! [`Precision::sentence`] says so.
 
 use serde::Serialize;
 
