@@ -14,6 +14,7 @@ pub mod elf;
 pub mod energy;
 pub mod experiment;
 pub mod failing;
+pub mod fetch;
 pub mod heap;
 pub mod kernel;
 pub mod messages;
