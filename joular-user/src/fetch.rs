@@ -32,7 +32,7 @@ pub enum FetchError {
 ///
 /// # Errors
 /// See [`FetchError`].
-#[cfg(feature = "kubelet")]
+#[cfg(any(feature = "kubelet", feature = "requests"))]
 pub async fn get(request: &Request<'_>) -> Result<Vec<u8>, FetchError> {
     use reqwest::{Certificate, Client, StatusCode, header::ACCEPT, redirect::Policy};
 
@@ -73,10 +73,10 @@ pub async fn get(request: &Request<'_>) -> Result<Vec<u8>, FetchError> {
 
 /// # Errors
 /// Always.
-#[cfg(not(feature = "kubelet"))]
+#[cfg(not(any(feature = "kubelet", feature = "requests")))]
 #[allow(clippy::unused_async, reason = "as with the features")]
 pub async fn get(_: &Request<'_>) -> Result<Vec<u8>, FetchError> {
-    Err(FetchError::Failed("this joular-bpf was built without the feature kubelet".to_owned()))
+    Err(FetchError::Failed("this joular-bpf was built without the features kubelet and requests".to_owned()))
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ pub mod pipeline;
 pub mod privileges;
 pub mod procs;
 pub mod progress;
+pub mod requests;
 pub mod runtimes;
 pub mod shutdown;
 pub mod sources;

@@ -6,6 +6,7 @@ mod experiment;
 mod machine;
 mod manual;
 mod protocol;
+mod requests;
 mod support;
 mod sweep;
 
@@ -42,6 +43,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Sources(flags)) => machine::list(flags),
         Some(Command::Calibrate(flags)) => machine::calibrate(flags),
         Some(Command::Report(flags)) => data::show(&flags),
+        Some(Command::Requests(flags)) => requests::run(&flags),
         Some(Command::Runs(flags)) => data::list_runs(&flags),
         Some(Command::Flamegraph(flags)) => data::flamegraph(&flags),
         Some(Command::Html(flags)) => data::html(&flags),

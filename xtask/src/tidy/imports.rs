@@ -96,6 +96,8 @@ const USER: &[(&str, &[&str])] = &[
         &["data", "clock", "privileges", "cli", "procs", "symbols", "energy", "kernel", "calibration", "config"],
     ),
     ("sources", &["data", "cli", "energy", "config"]),
+    // Counters of applications.
+    ("requests", &["data", "cli", "failing", "fetch", "messages", "shutdown", "output", "config"]),
     // What developers are sent.
     ("support", &["data", "cli", "procs", "energy", "output", "config", "doctor", "sources"]),
     // What a service of a fleet does beside recording.
@@ -139,6 +141,7 @@ const USER: &[(&str, &[&str])] = &[
             "doctor",
             "sources",
             "support",
+            "requests",
             "pipeline",
             "experiment",
             "progress",

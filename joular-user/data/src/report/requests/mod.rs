@@ -6,7 +6,7 @@
 //! > joules per request = energy of the handler while requests were counted ÷ requests
 //!
 //! [`counts`] reads how many there were, [`recorded`] leaves out what was counted while nothing was recorded,
-//! [`figures`] divides, and [`render`] shows it. Two figures bracket
+//! [`figures`] divides, and [`render`] shows it. [`scrape`] makes counts of what applications expose. Two figures bracket
 //! the truth: **direct** is what paths of the handler had, **loaded** has in addition its part of what its process did
 //! outside of all handlers. docs/handlers.md explains them to users.
 
@@ -14,6 +14,7 @@ pub(in crate::report) mod counts;
 mod figures;
 pub(in crate::report) mod recorded;
 mod render;
+pub mod scrape;
 #[cfg(test)]
 mod tests;
 
