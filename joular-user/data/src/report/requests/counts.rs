@@ -54,7 +54,7 @@ impl Row {
     }
 
     /// Whether two rows mean the same handlers.
-    fn is_like(&self, other: &Self) -> bool {
+    pub(in crate::report) fn is_like(&self, other: &Self) -> bool {
         self.route == other.route && Arc::ptr_eq(&self.handlers, &other.handlers)
     }
 }

@@ -101,7 +101,7 @@ pub(super) fn page(
         gate: summary::gate(comparison, choices, short).map(|(word, reason)| format!("{word}: {reason}")),
         labels: sides.into_iter().filter(|_| is_of_energy).map(label).collect(),
         sides: sides.map(|side| text::described(side, choices.measure)),
-        by: choices.by.name(),
+        by: choices.row(),
         basis: comparison.basis(),
         notices: &comparison.notices,
         warnings: &comparison.warnings,
@@ -186,6 +186,7 @@ fn metric(choices: &Choices) -> String {
         Per::Run => "of a run",
         Per::Nothing => "of all runs",
         Per::Work { .. } => "per unit of work",
+        Per::Request { .. } => "per request",
     };
     let view = if choices.view == View::Total { ", each row with what it calls" } else { "" };
     format!("{measure} {per}{view}")

@@ -21,7 +21,7 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> String {
     let change = &comparison.total.change;
     let (unit, factor) = sized(&choices.unit(), choices.measure, change.a.max(change.b));
     let view = if choices.view == View::Total { ", each with what it calls" } else { "" };
-    let _ = writeln!(said, "{unit} by {}{view}; {}.", choices.by.name(), comparison.basis());
+    let _ = writeln!(said, "{unit} by {}{view}; {}.", choices.row(), comparison.basis());
     let _ = writeln!(said, "Of rows called more or less at most 5 % are not, on average (Benjamini-Hochberg).");
     for notice in &comparison.notices {
         let _ = writeln!(said, "note: {notice}");
@@ -38,7 +38,7 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> String {
         "%",
         "95 % interval of %",
         "verdict",
-        choices.by.name()
+        choices.row()
     );
     let _ = writeln!(said, "{}  total", figures(change, factor));
     let shown = comparison.shown(choices);
