@@ -86,7 +86,7 @@ impl Scraper {
             return Err(CountError::Refused { url: self.scraping.url, cause });
         }
         self.tell(&first);
-        if self.scraping.counting.routes() == 0 {
+        if first.is_ok() && self.scraping.counting.routes() == 0 {
             let names: Vec<&str> = self.scraping.counting.names().collect();
             messages::info(&format!("no counter of requests is exposed yet: looking for {}", names.join(", ")));
         }
