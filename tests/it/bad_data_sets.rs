@@ -10,6 +10,7 @@ use crate::{bad_sets, documents::subcommands, joular_bpf};
 /// Subcommands that read no data set, or more than that: `validate` and `jmh` have tests of their own.
 const OTHERS: &[&str] = &[
     "record",
+    "requests",
     "run",
     "sweep",
     "doctor",

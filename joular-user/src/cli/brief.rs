@@ -26,7 +26,7 @@ const COMMON: [&str; 16] = [
 ];
 
 /// What `-h` of all other commands leaves out.
-const RARE: [&str; 25] = [
+const RARE: [&str; 27] = [
     "carbon",
     "zone",
     "carbon_source",
@@ -50,6 +50,8 @@ const RARE: [&str; 25] = [
     "handler",
     "handler_rules",
     "requests",
+    "requests_a",
+    "requests_b",
     "activations",
     "watts",
 ];

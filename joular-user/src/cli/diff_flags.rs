@@ -28,8 +28,9 @@ pub struct DiffFlags {
     #[arg(long, alias = "sort", value_name = "VIEW")]
     pub view: Option<String>,
 
-    /// Figure to compare: time (watts), cpu (joules per CPU second), run (joules of a run) or none (joules); the
-    /// same of another measure [default: of whole runs of commands run, of other recordings time]
+    /// Figure to compare: time (watts), cpu (joules per CPU second), run (joules of a run), request (joules per request
+    /// of each route) or none (joules); the same of another measure [default: of whole runs of commands run, of other
+    /// recordings time]
     #[arg(long, value_name = "WHAT")]
     pub per: Option<String>,
 
@@ -41,6 +42,16 @@ pub struct DiffFlags {
     /// Units of work that B did
     #[arg(long, value_name = "COUNT", value_delimiter = ',', requires = "work_a", conflicts_with = "per")]
     pub work_b: Vec<f64>,
+
+    /// Counts of the requests of A, for --per request: a CSV file as for report --requests. With counts of 3 runs or of 20
+    /// times on each side there are intervals
+    #[arg(long, value_name = "FILE", requires = "requests_b", conflicts_with_all = ["work_a", "view", "measure", "html",
+          "method", "handler", "app", "java", "charge_gc"])]
+    pub requests_a: Option<PathBuf>,
+
+    /// Counts of the requests of B
+    #[arg(long, value_name = "FILE", requires = "requests_a")]
+    pub requests_b: Option<PathBuf>,
 
     /// Report `no change` for a change that is certainly smaller than this [default: 5%]
     #[arg(long, value_name = "PERCENT")]

@@ -20,6 +20,7 @@ pub mod picture_flags;
 pub mod redaction_flags;
 pub mod refused;
 pub mod report_flags;
+pub mod requests_flags;
 pub mod rollup_flags;
 pub mod run_flags;
 pub mod service_rule;
@@ -50,6 +51,7 @@ pub use self::{
     picture_flags::{FlamegraphFlags, HtmlFlags},
     redaction_flags::{CommandLineFlags, RedactFlags, RedactRuleFlags},
     report_flags::ReportFlags,
+    requests_flags::RequestsFlags,
     rollup_flags::RollupFlags,
     run_flags::RunFlags,
     service_rule::ServiceRuleFlags,
@@ -165,6 +167,16 @@ pub enum Command {
     /// microjoule. Needs no privileges.
     #[command(after_help = "Example: joular-bpf report joular-out --by method,process --app com.acme")]
     Report(ReportFlags),
+
+    /// Count an application's requests for joules per request
+    ///
+    /// Asks the application for its counters, as Prometheus does, beside a recording, and writes how many requests there
+    /// were of each route and when. `report --requests FILE` divides by them. docs/handlers.md explains it. Needs no
+    /// privileges.
+    #[command(
+        after_help = "Example: joular-bpf requests --url http://127.0.0.1:8080/actuator/prometheus --output counts.csv"
+    )]
+    Requests(RequestsFlags),
 
     /// List the runs of a data set: when they were, what they cost, how they ended
     ///

@@ -28,7 +28,7 @@ use crate::{
 pub(super) fn diff(flags: &DiffFlags) -> anyhow::Result<Exit> {
     let (filter, app) = config::part(&flags.part)?;
     let mut choices = config::diff_choices(flags)?;
-    if flags.per.is_none() && flags.work_a.is_empty() {
+    if flags.per.is_none() && choices.per == Per::Time {
         choices.per = usual_per(&flags.a, &flags.b, &filter)?;
     }
     let comparison = report::diff::run(&flags.a, &flags.b, &filter, app.as_ref(), &choices)?;

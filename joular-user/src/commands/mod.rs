@@ -7,6 +7,7 @@ mod machine;
 mod manual;
 mod methods;
 mod protocol;
+mod requests;
 mod support;
 mod sweep;
 
@@ -45,6 +46,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Sources(flags)) => machine::list(flags),
         Some(Command::Calibrate(flags)) => machine::calibrate(flags),
         Some(Command::Report(flags)) => data::show(&flags),
+        Some(Command::Requests(flags)) => requests::run(&flags),
         Some(Command::Runs(flags)) => data::list_runs(&flags),
         Some(Command::Flamegraph(flags)) => data::flamegraph(&flags),
         Some(Command::Html(flags)) => data::html(&flags),

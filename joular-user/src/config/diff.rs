@@ -1,5 +1,7 @@
 //! Resolves from flags how two data sets are compared.
 
+use std::path::PathBuf;
+
 use joular_data::report::{
     Format,
     diff::{Choices, CompareBy, FailOn, Per, View, Work},
@@ -23,11 +25,17 @@ const FAIL_ON: [(&str, FailOn); 4] =
 /// If a flag cannot be understood.
 pub fn diff_choices(flags: &DiffFlags) -> Result<Choices, ConfigError> {
     let format = Format::of_flags(flags.json, flags.csv, flags.markdown);
+    let per = per(flags)?;
+    let of_requests = matches!(per, Per::Request { .. });
+    let by = if of_requests { CompareBy::Handler } else { CompareBy::default() };
     let choices = Choices {
         measure: measure(flags.measure.as_deref())?,
-        by: one_of("by", flags.by.as_deref(), &CompareBy::ALL.map(|by| (by.name(), by)))?,
+        by: match &flags.by {
+            Some(name) => one_of("by", Some(name), &CompareBy::ALL.map(|by| (by.name(), by)))?,
+            None => by,
+        },
         view: one_of("view", flags.view.as_deref(), &[("self", View::Itself), ("total", View::Total)])?,
-        per: per(flags)?,
+        per,
         margin: flags.margin.as_deref().map(|text| ratio("margin", text)).transpose()?.unwrap_or(MARGIN),
         fail_above: flags.fail_above.as_deref().map(|text| ratio("fail-above", text)).transpose()?,
         fail_on: one_of("fail-on", flags.fail_on.as_deref(), &FAIL_ON)?,
@@ -38,6 +46,20 @@ pub fn diff_choices(flags: &DiffFlags) -> Result<Choices, ConfigError> {
         format,
         again_in: (!flags.as_attributed).then(std::env::temp_dir),
     };
+    if of_requests && choices.by != CompareBy::Handler {
+        return Err(ConfigError::Conflict {
+            place: "--per request".to_owned(),
+            other: format!("--by {}", choices.by.name()),
+            advice: "its rows are routes: leave --by out",
+        });
+    }
+    if of_requests && choices.fail_on == FailOn::Phase {
+        return Err(ConfigError::Conflict {
+            place: "--per request".to_owned(),
+            other: "--fail-on phase".to_owned(),
+            advice: "requests are not counted by phase: write --fail-on total or row",
+        });
+    }
     if choices.view == View::Total && !choices.by.has_total() {
         return Err(ConfigError::Conflict {
             place: "--view total".to_owned(),
@@ -49,10 +71,36 @@ pub fn diff_choices(flags: &DiffFlags) -> Result<Choices, ConfigError> {
 }
 
 fn per(flags: &DiffFlags) -> Result<Per, ConfigError> {
+    let is_per_request = flags.per.as_deref() == Some("request");
+    match (&flags.requests_a, &flags.requests_b, &flags.per) {
+        (Some(a), Some(b), per) if is_per_request || per.is_none() => {
+            return Ok(Per::Request { a: a.clone(), b: b.clone() });
+        }
+        (Some(_), Some(_), Some(other)) => {
+            return Err(ConfigError::Conflict {
+                place: "--requests-a".to_owned(),
+                other: format!("--per {}", other.escape_debug()),
+                advice: "requests are counted for --per request",
+            });
+        }
+        _ if is_per_request => {
+            let cause = "diff divides by counts in files: give one of each side with --requests-a and --requests-b";
+            return Err(invalid("per", cause.to_owned()));
+        }
+        _ => {}
+    }
     match (work("work-a", &flags.work_a)?, work("work-b", &flags.work_b)?) {
         (Some(a), Some(b)) => Ok(Per::Work { a, b }),
         _ => {
-            let names = [("time", Per::Time), ("cpu", Per::Cpu), ("run", Per::Run), ("none", Per::Nothing)];
+            // The last one has been dealt with.
+            let request = Per::Request { a: PathBuf::new(), b: PathBuf::new() };
+            let names = [
+                ("time", Per::Time),
+                ("cpu", Per::Cpu),
+                ("run", Per::Run),
+                ("none", Per::Nothing),
+                ("request", request),
+            ];
             one_of("per", flags.per.as_deref(), &names)
         }
     }
@@ -115,6 +163,26 @@ mod tests {
     }
 
     #[test]
+    fn requests_are_counted_in_a_file_of_each_side_and_rows_are_routes() {
+        let some = |text: &str| Some(text.to_owned());
+        let files = || DiffFlags { requests_a: Some("a".into()), requests_b: Some("b".into()), ..DiffFlags::default() };
+        for flags in [files(), DiffFlags { per: some("request"), by: some("handler"), ..files() }] {
+            let choices = diff_choices(&flags).unwrap();
+            assert_eq!(choices.per, Per::Request { a: "a".into(), b: "b".into() });
+            assert_eq!(choices.by, CompareBy::Handler);
+        }
+        for (flags, expected) in [
+            (DiffFlags { per: some("run"), ..files() }, "--requests-a cannot be used with --per run"),
+            (DiffFlags { by: some("method"), ..files() }, "--per request cannot be used with --by method"),
+            (DiffFlags { fail_on: some("phase"), ..files() }, "--per request cannot be used with --fail-on phase"),
+            (DiffFlags { per: some("request"), ..DiffFlags::default() }, "--per: diff divides by counts in files"),
+        ] {
+            let message = diff_choices(&flags).unwrap_err().to_string();
+            assert!(message.starts_with(expected), "{message}");
+        }
+    }
+
+    #[test]
     fn a_gate_on_any_row_is_named_row_or_method() {
         for (name, expected) in FAIL_ON {
             let flags = DiffFlags { fail_on: Some(name.to_owned()), ..DiffFlags::default() };
@@ -135,7 +203,7 @@ mod tests {
         let none = DiffFlags::default;
         for (flags, expected) in [
             (DiffFlags { by: some("line"), ..none() }, "--by: 'line' is not one of method, class"),
-            (DiffFlags { per: some("day"), ..none() }, "--per: 'day' is not one of time, cpu, run, none"),
+            (DiffFlags { per: some("day"), ..none() }, "--per: 'day' is not one of time, cpu, run, none, request"),
             (
                 DiffFlags { measure: some("watts"), ..none() },
                 "--measure: 'watts' is not a measure: use one of energy, ",

@@ -28,6 +28,7 @@ mod report;
 mod retention;
 mod rollup;
 mod sampler;
+mod scraping;
 mod selection;
 mod services;
 mod ship;
@@ -67,6 +68,7 @@ pub use self::{
     retention::Retention,
     rollup::rollup_window_ns,
     sampler::SamplerChoice,
+    scraping::{Scraping, scraping},
     ship::{Ship, ship_once},
     sweep::{SweepRun, sweep},
     top::top,

@@ -27,11 +27,7 @@ impl Places {
         };
         let shown = text.escape_debug();
         let url = text.trim_end_matches('/');
-        let (is_tls, host) = match (url.strip_prefix("https://"), url.strip_prefix("http://")) {
-            (Some(host), _) => (true, host),
-            (None, Some(host)) => (false, host),
-            (None, None) => (false, ""),
-        };
+        let (is_tls, host) = scheme(url).unwrap_or((false, ""));
         let is_url = !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#@".contains(&byte));
         if !is_url {
             return Err(self.invalid("otlp", format!("\"{shown}\" is not an address such as http://127.0.0.1:4318")));
@@ -52,8 +48,16 @@ impl Places {
     }
 }
 
+/// Whether an address is encrypted, and what follows its scheme.
+pub(super) fn scheme(url: &str) -> Option<(bool, &str)> {
+    match (url.strip_prefix("https://"), url.strip_prefix("http://")) {
+        (Some(host), _) => Some((true, host)),
+        (None, host) => host.map(|host| (false, host)),
+    }
+}
+
 /// Whether what follows the scheme is on this host.
-fn is_loopback(host: &str) -> bool {
+pub(super) fn is_loopback(host: &str) -> bool {
     let host = host.split('/').next().unwrap_or_default();
     let host = match host.strip_prefix('[') {
         Some(host) => host.split(']').next().unwrap_or_default(),

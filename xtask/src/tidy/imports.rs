@@ -61,6 +61,8 @@ const USER: &[(&str, &[&str])] = &[
     ("messages", &["data"]),
     // What the log gets of work that is tried again and again.
     ("failing", &[]),
+    // Answers of HTTP servers.
+    ("fetch", &["data"]),
     ("static_program", &[]),
     ("shutdown", &[]),
     ("privileges", &[]),
@@ -71,7 +73,7 @@ const USER: &[(&str, &[&str])] = &[
     ("elf", &["bounds"]),
     // Flags as typed and exit codes: words, no machinery.
     ("cli", &[]),
-    ("procs", &["data", "bounds", "clock", "failing", "privileges"]),
+    ("procs", &["data", "bounds", "clock", "failing", "fetch", "privileges"]),
     // Run-time systems that make code: what is known of each, behind one seam.
     ("runtimes", &["data", "bounds", "clock", "elf", "procs"]),
     ("symbols", &["data", "bounds", "clock", "elf", "procs", "runtimes"]),
@@ -96,6 +98,8 @@ const USER: &[(&str, &[&str])] = &[
         &["data", "clock", "privileges", "cli", "procs", "symbols", "energy", "kernel", "calibration", "config"],
     ),
     ("sources", &["data", "cli", "energy", "config"]),
+    // Counters of applications.
+    ("requests", &["data", "cli", "failing", "fetch", "messages", "shutdown", "output", "config"]),
     // What developers are sent.
     ("support", &["data", "cli", "procs", "energy", "output", "config", "doctor", "sources"]),
     // What a service of a fleet does beside recording.
@@ -141,6 +145,7 @@ const USER: &[(&str, &[&str])] = &[
             "doctor",
             "sources",
             "support",
+            "requests",
             "pipeline",
             "experiment",
             "progress",

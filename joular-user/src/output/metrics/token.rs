@@ -43,6 +43,12 @@ impl Token {
         is_token.then(|| Self(token.to_owned()))
     }
 
+    /// To be shown to somebody else.
+    pub fn text(&self) -> &str {
+        // It has ASCII characters only.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
     /// Whether this is the token. The time it takes depends on the lengths only.
     pub fn is(&self, given: &[u8]) -> bool {
         let differs = self.0.iter().zip(given).fold(0, |differs, (a, b)| black_box(differs | (a ^ b)));

@@ -5,6 +5,10 @@ use std::{collections::BTreeMap, fs, path::Path};
 use serde::Deserialize;
 
 use super::{Listing, Pod, Trust};
+use crate::fetch::{self, FetchError, Request};
+
+/// Longest answer: a node has some hundred pods of some ten kilobytes.
+const MAX_BYTES: usize = 64 << 20;
 
 /// Of a static pod, whose control group does not have the uid by which the API server knows it.
 const CONFIG_HASH: &str = "kubernetes.io/config.hash";
@@ -103,68 +107,24 @@ pub(super) async fn list(url: &str, token: Option<&Path>, trust: &Trust) -> Resu
         Trust::Authority(path) if url.starts_with("https:") => Some(read("kubernetes-ca", path)?),
         _ => None,
     };
-    let is_anyone_trusted = *trust == Trust::Anyone;
-    let bytes = fetch::get(&format!("{url}/pods"), token.as_deref(), authority.as_deref(), is_anyone_trusted).await?;
+    let request = Request {
+        url: &format!("{url}/pods"),
+        token: token.as_deref(),
+        authority: authority.as_deref(),
+        is_anyone_trusted: *trust == Trust::Anyone,
+        accept: None,
+        max_bytes: MAX_BYTES,
+    };
+    let bytes = fetch::get(&request).await.map_err(|error| match error {
+        FetchError::Status { code: 401, .. } => "it does not accept the token".to_owned(),
+        FetchError::Status { code: 403, .. } => {
+            "the token may not read nodes/pods: give its role that right, or ask the \
+                                                 container runtime where Kubernetes is older than 1.33"
+                .to_owned()
+        }
+        other => other.to_string(),
+    })?;
     listing(&bytes)
-}
-
-#[cfg(feature = "kubelet")]
-mod fetch {
-    use joular_data::text::with_causes;
-    use reqwest::{Certificate, Client, StatusCode, redirect::Policy};
-
-    /// Longest answer: a node has some hundred pods of some ten kilobytes.
-    const MAX_BYTES: usize = 64 << 20;
-
-    pub(super) async fn get(
-        url: &str,
-        token: Option<&str>,
-        authority: Option<&[u8]>,
-        is_anyone_trusted: bool,
-    ) -> Result<Vec<u8>, String> {
-        // Whoever was first has installed the same.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let authorities = authority.map(Certificate::from_pem_bundle).transpose().map_err(whole)?;
-        // The node itself is asked: no proxy is between, and the token goes nowhere else.
-        let mut client =
-            Client::builder().no_proxy().redirect(Policy::none()).tls_danger_accept_invalid_certs(is_anyone_trusted);
-        if let Some(authorities) = authorities {
-            client = client.tls_certs_only(authorities);
-        }
-        let request = client.build().map_err(whole)?.get(url);
-        let request = token.into_iter().fold(request, |request, token| request.bearer_auth(token));
-        let mut answer = request.send().await.map_err(whole)?;
-        match answer.status() {
-            StatusCode::OK => {}
-            StatusCode::UNAUTHORIZED => return Err("it does not accept the token".to_owned()),
-            StatusCode::FORBIDDEN => {
-                return Err("the token may not read nodes/pods: give its role that right, or ask the container \
-                            runtime where Kubernetes is older than 1.33"
-                    .to_owned());
-            }
-            status => return Err(format!("it answers {status}")),
-        }
-        let mut bytes = Vec::new();
-        while let Some(chunk) = answer.chunk().await.map_err(whole)? {
-            if bytes.len() + chunk.len() > MAX_BYTES {
-                return Err(format!("the answer is longer than {} MiB", MAX_BYTES >> 20));
-            }
-            bytes.extend_from_slice(&chunk);
-        }
-        Ok(bytes)
-    }
-
-    /// The address is said beside it.
-    fn whole(error: reqwest::Error) -> String {
-        with_causes(&error.without_url())
-    }
-}
-
-#[cfg(not(feature = "kubelet"))]
-mod fetch {
-    pub(super) async fn get(_: &str, _: Option<&str>, _: Option<&[u8]>, _: bool) -> Result<Vec<u8>, String> {
-        Err("this joular-bpf was built without the feature kubelet".to_owned())
-    }
 }
 
 #[cfg(test)]

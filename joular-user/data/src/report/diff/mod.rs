@@ -16,6 +16,7 @@ pub mod identity;
 mod in_window;
 mod phases;
 mod render;
+mod requests;
 #[cfg(test)]
 mod session_simulation;
 pub mod sessions;
@@ -50,6 +51,7 @@ use super::{
     Format,
     measure::{Measure, Unit},
     profile::{App, Filter},
+    requests::RequestsError,
 };
 use crate::{
     dataset::{error::DataSetError, store::Store},
@@ -74,6 +76,8 @@ pub enum Per {
     Run,
     /// Units of work of A and of B.
     Work { a: Work, b: Work },
+    /// Requests, which are counted in a file of each side: rows are routes.
+    Request { a: PathBuf, b: PathBuf },
 }
 
 /// Units of work that a side did.
@@ -99,6 +103,7 @@ impl Per {
             Self::Nothing => plain.to_owned(),
             Self::Run => format!("{plain}/run"),
             Self::Work { .. } => format!("{plain}/unit"),
+            Self::Request { .. } => format!("{plain}/request"),
         }
     }
 
@@ -122,6 +127,8 @@ impl Per {
 pub enum DiffError {
     #[error(transparent)]
     Data(#[from] DataSetError),
+    #[error(transparent)]
+    Requests(#[from] RequestsError),
     #[error("{a} and {b} have nothing of {measure} in this part of them: it is recorded with {flag}")]
     Nothing { a: String, b: String, measure: String, flag: String },
     #[error(
@@ -158,6 +165,11 @@ impl Choices {
         self.per.unit(self.measure)
     }
 
+    /// What a row is.
+    fn row(&self) -> &'static str {
+        if matches!(self.per, Per::Request { .. }) { "route" } else { self.by.name() }
+    }
+
     fn unit_of_phases(&self) -> String {
         self.per.of_phases().unit(self.measure)
     }
@@ -183,6 +195,8 @@ pub struct Comparison {
     pub b: Side,
     /// Whether runs, not windows, show how much is noise.
     pub of_runs: bool,
+    /// In how many times requests were counted, if these show it.
+    pub times: Option<[usize; 2]>,
     pub sessions: Sessions,
     pub total: Compared,
     /// Phases of programs, by name: joules of a run, or per unit of work.
@@ -215,7 +229,11 @@ pub fn run(a: &Path, b: &Path, filter: &Filter, app: Option<&App>, choices: &Cho
         return Ok(Comparison::of(Sides::as_they_are(a, b), choices));
     }
     let read = |store: &Arc<dyn Store>, root: &Path| Side::of_store(store, root, filter, app, choices);
-    Ok(Comparison::of(again::alike(a, b, choices.again_in.as_deref(), read), choices))
+    let sides = again::alike(a, b, choices.again_in.as_deref(), read);
+    match &choices.per {
+        Per::Request { a, b } => Ok(requests::compare(sides, choices, [a, b])?),
+        _ => Ok(Comparison::of(sides, choices)),
+    }
 }
 
 impl Comparison {
@@ -237,17 +255,36 @@ impl Comparison {
         });
         let mut rows: Vec<Compared> = compared.collect();
         gate::judge(&mut rows, choices.margin, sessions);
-        let size = |row: &Compared| (row.change.difference().abs(), row.change.a.max(row.change.b));
-        rows.sort_by(|x, y| {
-            let (x, y) = (size(x), size(y));
-            y.0.total_cmp(&x.0).then(y.1.total_cmp(&x.1))
-        });
+        largest_first(&mut rows);
         let mut found = warnings::of(&a, &b, obstacle.as_ref(), &total, choices);
         found.warnings.extend(warnings::too_few(sessions));
         notices.extend(warnings::apart(sessions));
         let are_comparable = found.are_comparable();
-        Self { a, b, of_runs, sessions, total, phases, rows, warnings: found.warnings, notices, are_comparable }
+        let warnings = found.warnings;
+        Self { a, b, of_runs, times: None, sessions, total, phases, rows, warnings, notices, are_comparable }
     }
+}
+
+impl Compared {
+    /// What two estimates say, not judged yet.
+    fn between(key: Key, [a, b]: [Spent; 2], [from, to]: [Estimate; 2], can_prove: bool, choices: &Choices) -> Self {
+        let mut change = Change::between(from, to);
+        if !can_prove {
+            change.p = None;
+        }
+        let above = choices.fail_above.filter(|_| change.p.is_some());
+        let above = above.map(|above| verdict::chance_above(from, to, 1.0 + above));
+        Self { key, a, b, change, above, exceeds: false }
+    }
+}
+
+/// Largest changes come first; of equal changes the larger rows.
+fn largest_first(rows: &mut [Compared]) {
+    let size = |row: &Compared| (row.change.difference().abs(), row.change.a.max(row.change.b));
+    rows.sort_by(|x, y| {
+        let (x, y) = (size(x), size(y));
+        y.0.total_cmp(&x.0).then(y.1.total_cmp(&x.1))
+    });
 }
 
 /// Compares what phases need of a run, or per unit of work. Their power would say less: a phase that
@@ -292,14 +329,8 @@ impl<'a> Pair<'a> {
     }
 
     fn compare(&self, key: Key, a: Spent, b: Spent, can_prove: bool) -> Compared {
-        let [from, to] = self.estimates(&a, &b);
-        let mut change = Change::between(from, to);
-        if !can_prove {
-            change.p = None;
-        }
-        let above = self.choices.fail_above.filter(|_| change.p.is_some());
-        let above = above.map(|above| verdict::chance_above(from, to, 1.0 + above));
-        Compared { key, a, b, change, above, exceeds: false }
+        let estimates = self.estimates(&a, &b);
+        Compared::between(key, [a, b], estimates, can_prove, self.choices)
     }
 
     fn estimates(&self, a: &Spent, b: &Spent) -> [Estimate; 2] {

@@ -70,6 +70,10 @@ fn not_enough(a: &Side, b: &Side, per: &Per) -> &'static str {
         {
             "it is not known how work varies from run to run: give the count of each run, such as --work-a 100,98,101"
         }
+        Per::Request { .. } => {
+            "it is not known how the figures vary: count requests in at least 20 times on each side (joular-bpf requests \
+             writes one every 10 s), or in at least 3 runs, each of its own time"
+        }
         per if per.is_of_runs() => {
             "it is not known how the figures of runs vary: record at least 3 runs on each side, or compare rates: --per time"
         }

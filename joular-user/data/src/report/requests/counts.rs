@@ -1,11 +1,13 @@
 //! Reads how many requests there were of each route: a CSV file.
 //!
-//! Columns `route` and `count` are needed. `handler` is a pattern of its handlers' names, else the route itself is. `begin` and
-//! `end` say when requests were counted, else it was all the time that is looked at. A route may have several rows.
+//! Columns `route` and `count` are needed. `handler` is a pattern of its handlers' names, else that of another row of the
+//! route, else the route itself is. `begin` and `end` say when requests were counted, else it was all the time that is
+//! looked at. A route may have several rows.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, btree_map::Entry},
     path::Path,
+    sync::Arc,
 };
 
 use jiff::Timestamp;
@@ -19,40 +21,52 @@ use crate::{
 
 /// The data set is read once for each.
 const MOST_SPANS: usize = 100;
-/// Rows of a file: each is compared with each handler.
+/// Rows of them: each is compared with each handler.
 const MOST_ROWS: usize = 10_000;
+/// Rows of a file: of two hundred routes, counted every ten seconds, those of half a day.
+const MOST_LINES: usize = 1_000_000;
 
 /// When requests were counted; without an end, as far as the selection goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Counted {
-    pub(super) begin: Option<UnixMicros>,
-    pub(super) end: Option<UnixMicros>,
+pub(in crate::report) struct Counted {
+    pub(in crate::report) begin: Option<UnixMicros>,
+    pub(in crate::report) end: Option<UnixMicros>,
 }
 
 /// Requests of a route in a span.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(in crate::report) struct Row {
     /// Place in [`Counts::routes`].
-    pub(super) route: usize,
-    handlers: Names,
+    pub(in crate::report) route: usize,
+    pub(in crate::report) count: u64,
+    /// Equal patterns are one.
+    handlers: Arc<Names>,
+    /// Whether a method can have such a name.
+    is_of_methods: bool,
 }
 
 impl Row {
     /// Whether a handler serves the route: its pattern fits `package.Class.method`, or only `Class.method`.
-    pub(super) fn is_served_by(&self, handler: &str) -> bool {
+    pub(in crate::report) fn is_served_by(&self, handler: &str) -> bool {
         let class = handler.rfind('.').and_then(|name| handler.get(..name)?.rfind('.'));
         let short = class.and_then(|package| handler.get(package + 1..)).unwrap_or(handler);
-        self.handlers.allow(handler) || self.handlers.allow(short)
+        self.is_of_methods && (self.handlers.allow(handler) || self.handlers.allow(short))
+    }
+
+    /// Whether two rows mean the same handlers.
+    pub(in crate::report) fn is_like(&self, other: &Self) -> bool {
+        self.route == other.route && Arc::ptr_eq(&self.handlers, &other.handlers)
     }
 }
 
+/// Rows of a span, by route.
+pub(in crate::report) type Rows = BTreeMap<usize, Row>;
+
 /// A file of counts.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counts {
-    pub(super) routes: Vec<TargetText>,
-    /// By route: all its requests.
-    pub(super) requests: Vec<u64>,
-    pub(super) by_span: BTreeMap<Counted, Vec<Row>>,
+pub(in crate::report) struct Counts {
+    pub(in crate::report) routes: Vec<TargetText>,
+    pub(in crate::report) by_span: BTreeMap<Counted, Rows>,
 }
 
 #[derive(Deserialize)]
@@ -64,49 +78,148 @@ struct Line {
     end: Option<String>,
 }
 
-pub(super) fn read(path: &Path) -> Result<Counts, RequestsError> {
+pub(in crate::report) fn read(path: &Path) -> Result<Counts, RequestsError> {
     let failed = |cause| RequestsError::Read { path: path.to_owned(), cause };
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_path(path).map_err(failed)?;
-    let (mut counts, mut numbers) = (Counts::default(), HashMap::new());
+    let mut reading = Reading::default();
     for (row, line) in reader.deserialize().enumerate() {
-        if row >= MOST_ROWS {
-            return Err(RequestsError::Rows { path: path.to_owned(), most: MOST_ROWS });
+        if row >= MOST_LINES {
+            return Err(RequestsError::Rows { path: path.to_owned(), most: MOST_LINES });
         }
-        counts.add(&mut numbers, line.map_err(failed)?).map_err(|cause| RequestsError::Row {
+        reading.add(line.map_err(failed)?).map_err(|cause| RequestsError::Row {
             path: path.to_owned(),
             // The first one has the names of columns.
             row: row + 2,
             cause,
         })?;
     }
-    match counts.by_span.len() {
-        0 => Err(RequestsError::Empty { path: path.to_owned() }),
-        spans if spans > MOST_SPANS => Err(RequestsError::Spans { path: path.to_owned(), spans, most: MOST_SPANS }),
-        _ => Ok(counts),
+    if reading.by_span.is_empty() {
+        return Err(RequestsError::Empty { path: path.to_owned() });
     }
+    Ok(reading.finish())
 }
 
 impl Counts {
-    fn add(&mut self, numbers: &mut HashMap<String, usize>, line: Line) -> Result<(), String> {
+    /// By route: all its requests.
+    pub(in crate::report) fn requests(&self) -> Vec<u64> {
+        let mut requests = vec![0_u64; self.routes.len()];
+        for row in self.by_span.values().flat_map(BTreeMap::values) {
+            requests[row.route] = requests[row.route].saturating_add(row.count);
+        }
+        requests
+    }
+
+    /// Times that follow each other and have the same handlers are one: no window is divided where one ends and the next
+    /// begins.
+    ///
+    /// # Errors
+    /// If there are too many for the data set to be read for each.
+    pub(super) fn joined(&self, path: &Path) -> Result<Vec<(Counted, Vec<Row>)>, RequestsError> {
+        let mut joined: Vec<(Counted, Rows)> = Vec::new();
+        for (span, rows) in &self.by_span {
+            match joined.last_mut() {
+                Some((before, sums)) if before.end.is_some() && before.end == span.begin && are_alike(sums, rows) => {
+                    before.end = span.end;
+                    for row in rows.values() {
+                        match sums.entry(row.route) {
+                            Entry::Occupied(mut sum) => {
+                                sum.get_mut().count = sum.get().count.saturating_add(row.count);
+                            }
+                            Entry::Vacant(place) => {
+                                place.insert(row.clone());
+                            }
+                        }
+                    }
+                }
+                _ => joined.push((*span, rows.clone())),
+            }
+        }
+        let spans = joined.len();
+        if spans > MOST_SPANS {
+            return Err(RequestsError::Spans { path: path.to_owned(), spans, most: MOST_SPANS });
+        }
+        if joined.iter().map(|(_, rows)| rows.len()).sum::<usize>() > MOST_ROWS {
+            return Err(RequestsError::Rows { path: path.to_owned(), most: MOST_ROWS });
+        }
+        Ok(joined.into_iter().map(|(span, rows)| (span, rows.into_values().collect())).collect())
+    }
+}
+
+/// Whether two times have the same rows, but for those that no handler can serve.
+fn are_alike(one: &Rows, other: &Rows) -> bool {
+    let mut one = one.values().filter(|row| row.is_of_methods);
+    let mut other = other.values().filter(|row| row.is_of_methods);
+    one.all(|row| other.next().is_some_and(|next| row.is_like(next))) && other.next().is_none()
+}
+
+/// A file of which lines are being read.
+#[derive(Default)]
+struct Reading {
+    routes: Vec<TargetText>,
+    numbers: HashMap<String, usize>,
+    patterns: HashMap<String, Arc<Names>>,
+    /// By route: the pattern of the first row that has one.
+    handlers: Vec<Option<Arc<Names>>>,
+    by_span: BTreeMap<Counted, BTreeMap<usize, (u64, Option<Arc<Names>>)>>,
+}
+
+impl Reading {
+    fn add(&mut self, line: Line) -> Result<(), String> {
         let some = |text: Option<String>| text.filter(|text| !text.is_empty());
         let span = Counted { begin: moment(some(line.begin))?, end: moment(some(line.end))? };
         if span.begin.is_some() && span.end.is_some() && span.end <= span.begin {
             return Err("end is not after begin".to_owned());
         }
-        let pattern = some(line.handler).unwrap_or_else(|| line.route.clone());
-        let handlers = Names::parse(&[pattern]).map_err(|error| error.to_string())?;
-        let route = *numbers.entry(line.route).or_insert_with_key(|name| {
-            self.routes.push(name.as_str().into());
-            self.requests.push(0);
-            self.routes.len() - 1
-        });
-        self.requests[route] = self.requests[route].saturating_add(line.count);
-        let rows = self.by_span.entry(span).or_default();
-        if rows.iter().any(|row| row.route == route) {
-            return Err("there is a count of this route and this time already".to_owned());
+        let handlers = some(line.handler).map(|pattern| self.pattern(pattern)).transpose()?;
+        let route = match self.numbers.get(&line.route) {
+            Some(route) => *route,
+            None => {
+                self.routes.push(line.route.as_str().into());
+                self.handlers.push(None);
+                self.numbers.insert(line.route, self.routes.len() - 1);
+                self.routes.len() - 1
+            }
+        };
+        self.handlers[route] = self.handlers[route].take().or_else(|| handlers.clone());
+        match self.by_span.entry(span).or_default().entry(route) {
+            Entry::Occupied(_) => Err("there is a count of this route and this time already".to_owned()),
+            Entry::Vacant(place) => {
+                place.insert((line.count, handlers));
+                Ok(())
+            }
         }
-        rows.push(Row { route, handlers });
-        Ok(())
+    }
+
+    /// Compiles each pattern once.
+    fn pattern(&mut self, pattern: String) -> Result<Arc<Names>, String> {
+        if let Some(known) = self.patterns.get(&pattern) {
+            return Ok(Arc::clone(known));
+        }
+        let names = Arc::new(Names::parse(std::slice::from_ref(&pattern)).map_err(|error| error.to_string())?);
+        self.patterns.insert(pattern, Arc::clone(&names));
+        Ok(names)
+    }
+
+    fn finish(mut self) -> Counts {
+        let mut of_routes = Vec::new();
+        for route in 0..self.routes.len() {
+            let name = self.routes[route].raw().to_owned();
+            let is_name = !name.contains(['/', ' ']);
+            // What stands for a route in an application need not be a pattern, and then no method has such a name.
+            let (handlers, is_of_methods) = match (self.handlers[route].take(), self.pattern(name)) {
+                (Some(of_another_row), _) => (of_another_row, true),
+                (None, Ok(of_route)) => (of_route, is_name),
+                (None, Err(_)) => (Arc::default(), false),
+            };
+            of_routes.push((handlers, is_of_methods));
+        }
+        let row = |(route, (count, own)): (usize, (u64, Option<Arc<Names>>))| {
+            let (of_route, is_of_methods) = &of_routes[route];
+            let handlers = own.unwrap_or_else(|| Arc::clone(of_route));
+            (route, Row { route, count, handlers, is_of_methods: *is_of_methods })
+        };
+        let by_span = self.by_span.into_iter().map(|(span, rows)| (span, rows.into_iter().map(row).collect()));
+        Counts { by_span: by_span.collect(), routes: self.routes }
     }
 }
 
@@ -131,7 +244,13 @@ mod tests {
     fn parsed(text: &str) -> Result<Counts, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        read(file.path()).map_err(|error| error.to_string())
+        let counts = read(file.path()).map_err(|error| error.to_string())?;
+        counts.joined(file.path()).map_err(|error| error.to_string())?;
+        Ok(counts)
+    }
+
+    fn at(second: i64) -> Option<UnixMicros> {
+        Some(UnixMicros(second * 1_000_000))
     }
 
     #[test]
@@ -141,16 +260,15 @@ mod tests {
              /cart, 5, CartController.*, 3, 4\n",
         );
         let counts = counts.unwrap();
-        assert_eq!((counts.routes, counts.requests), (vec!["/cart".into(), "/pay".into()], vec![15, 4]));
+        assert_eq!((counts.requests(), counts.routes), (vec![15, 4], vec!["/cart".into(), "/pay".into()]));
         let spans: Vec<_> = counts.by_span.iter().map(|(span, rows)| (span.begin, span.end, rows.len())).collect();
-        let at = |micros| Some(UnixMicros(micros));
-        assert_eq!(spans, [(at(1_000_000), at(2_500_000), 2), (at(3_000_000), at(4_000_000), 1)]);
+        assert_eq!(spans, [(at(1), Some(UnixMicros(2_500_000)), 2), (at(3), at(4), 1)]);
     }
 
     #[test]
     fn a_pattern_fits_with_and_without_the_package() {
         let counts = parsed("route,count\nCartController.add,1\n").unwrap();
-        let row = &counts.by_span[&Counted::default()][0];
+        let row = &counts.by_span[&Counted::default()][&0];
         for (handler, expected) in [
             ("shop.CartController.add", true),
             ("CartController.add", true),
@@ -160,6 +278,41 @@ mod tests {
         ] {
             assert_eq!(row.is_served_by(handler), expected, "{handler}");
         }
+    }
+
+    #[test]
+    fn one_row_of_a_route_names_its_handler_for_all() {
+        let text = "route,count,handler,begin,end\n\
+                    GET /a,1,,1,2\nGET /a,2,A.get,2,3\nGET /a,3,B.get,3,4\nGET /[,4,,1,2\n[,5,,1,2\n";
+        let counts = parsed(text).unwrap();
+        let served = |begin, end, route: usize| {
+            let row = &counts.by_span[&Counted { begin: at(begin), end: at(end) }][&route];
+            ["A.get", "B.get"].map(|handler| row.is_served_by(handler))
+        };
+        assert_eq!(served(1, 2, 0), [true, false]);
+        assert_eq!(served(2, 3, 0), [true, false]);
+        assert_eq!(served(3, 4, 0), [false, true]);
+        // These are no patterns, and name no method.
+        assert_eq!((served(1, 2, 1), served(1, 2, 2)), ([false; 2], [false; 2]));
+    }
+
+    #[test]
+    fn times_that_follow_each_other_are_one_if_handlers_are_the_same() {
+        let text = "route,count,handler,begin,end\n\
+                    a,1,A.get,1,2\na,2,,2,3\nGET /new,9,,2,3\na,3,,4,5\na,4,A.get,5,6\nb,5,B.get,5,6\na,6,,6,\nb,7,,6,\n";
+        let counts = parsed(text).unwrap();
+        assert_eq!(counts.requests(), [16, 9, 12]);
+        let joined: Vec<_> = counts
+            .joined(Path::new(""))
+            .unwrap()
+            .into_iter()
+            .map(|(span, rows)| (span.begin, span.end, rows.iter().map(|row| row.count).collect::<Vec<_>>()))
+            .collect();
+        let expected = [(at(1), at(3), vec![3_u64, 9]), (at(4), at(5), vec![3]), (at(5), None, vec![10, 12])];
+        assert_eq!(joined, expected);
+        let many: String = (0..5000).map(|second| format!("a,1,{second},{}\n", second + 1)).collect();
+        let counts = parsed(&format!("route,count,begin,end\n{many}")).unwrap();
+        assert_eq!((counts.by_span.len(), counts.joined(Path::new("")).unwrap().len()), (5000, 1));
     }
 
     #[test]
@@ -178,7 +331,7 @@ mod tests {
         }
         let many: String = (0..=10_000).map(|route| format!("/{route},1\n")).collect();
         assert!(parsed(&format!("route,count\n{many}")).unwrap_err().contains("more than 10000 rows"));
-        let many: String = (0..101).map(|second| format!("/a,1,{second},{}\n", second + 1)).collect();
+        let many: String = (0..101).map(|second| format!("/a,1,{},{}\n", 2 * second, 2 * second + 1)).collect();
         assert!(parsed(&format!("route,count,begin,end\n{many}")).unwrap_err().contains("of 101 different times"));
     }
 }

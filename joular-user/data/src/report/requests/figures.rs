@@ -3,6 +3,7 @@
 use super::{
     LEAST_SAMPLES, Needs, PerRequest, PerRoute, Route,
     counts::{Counts, Row},
+    recorded::Coverage,
 };
 use crate::{
     model::{domain::Label, target_text::TargetText},
@@ -88,8 +89,9 @@ impl Sums {
         }
     }
 
-    pub(super) fn finish(self, counts: &Counts, label: Option<Label>, format: Format) -> PerRoute {
-        let routes = counts.routes.iter().zip(&counts.requests).zip(self.direct.iter().zip(&self.loaded));
+    pub(super) fn finish(self, counts: &Counts, coverage: Coverage, label: Option<Label>, format: Format) -> PerRoute {
+        let requests = counts.requests();
+        let routes = counts.routes.iter().zip(&requests).zip(self.direct.iter().zip(&self.loaded));
         let route = |((route, requests), (direct, loaded)): ((&TargetText, &u64), (&Figure, &f64))| {
             let needs = needs(*requests, direct, *loaded);
             let (needs, why_not) = match needs {
@@ -104,6 +106,7 @@ impl Sums {
             processes_uj: self.processes_uj,
             no_handler_uj: self.no_handler_uj,
             other_handlers_uj: self.other_handlers_uj,
+            coverage,
             energy_label: label.map(Label::name),
             label,
             format,
@@ -119,7 +122,10 @@ fn needs(requests: u64, direct: &Figure, loaded: f64) -> Result<Needs, String> {
         return Err("no request was counted".to_owned());
     }
     if direct.samples == 0 {
-        return Err("no sample is of a handler with such a name: `report --by handler` lists them".to_owned());
+        return Err(
+            "no sample is of a handler with such a name: write one of `report --by handler` into column handler"
+                .to_owned(),
+        );
     }
     if direct.samples < LEAST_SAMPLES {
         let samples = direct.samples;

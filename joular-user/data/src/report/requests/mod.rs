@@ -5,13 +5,16 @@
 //!
 //! > joules per request = energy of the handler while requests were counted ÷ requests
 //!
-//! [`counts`] reads how many there were, [`figures`] divides, and [`render`] shows it. Two figures bracket the truth: **direct**
-//! is what paths of the handler had, **loaded** has in addition its part of what its process did outside of all handlers.
-//! docs/handlers.md explains them to users.
+//! [`counts`] reads how many there were, [`recorded`] leaves out what was counted while nothing was recorded,
+//! [`figures`] divides, and [`render`] shows it. [`scrape`] makes counts of what applications expose. Two figures bracket
+//! the truth: **direct** is what paths of the handler had, **loaded** has in addition its part of what its process did
+//! outside of all handlers. docs/handlers.md explains them to users.
 
-mod counts;
+pub(in crate::report) mod counts;
 mod figures;
+pub(in crate::report) mod recorded;
 mod render;
+pub mod scrape;
 #[cfg(test)]
 mod tests;
 
@@ -20,10 +23,13 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use thiserror::Error;
 
-use self::figures::Sums;
+use self::{
+    figures::Sums,
+    recorded::{Coverage, Recorded},
+};
 use super::{
     Format,
-    profile::{Filter, Moment, Profile},
+    profile::{DataSet, Filter, Moment, Profile},
 };
 use crate::{
     dataset::error::DataSetError,
@@ -105,6 +111,8 @@ pub struct PerRoute {
     pub no_handler_uj: u64,
     /// Part of it that is of handlers of no route, µJ.
     pub other_handlers_uj: u64,
+    #[serde(flatten)]
+    coverage: Coverage,
     /// How the energy came about: the weakest label of all runs.
     pub energy_label: Option<&'static str>,
     #[serde(skip)]
@@ -118,20 +126,22 @@ pub struct PerRoute {
 /// # Errors
 /// If one of them cannot be read, or the counts do not fit each other.
 pub fn read(data: &Path, wanted: &RequestsWanted) -> Result<PerRoute, RequestsError> {
-    let counts = counts::read(&wanted.counts)?;
+    let mut counts = counts::read(&wanted.counts)?;
+    let windows = DataSet::open(data, &wanted.filter)?.windows(&wanted.filter);
+    let coverage = Recorded::of(&windows).keep(&mut counts);
     let mut sums = Sums::of(&counts);
     let mut label = None;
-    for (span, rows) in &counts.by_span {
+    for (span, rows) in counts.joined(&wanted.counts)? {
         let moment = |end: Option<_>| end.map(Moment::At);
         let filter = Filter { since: moment(span.begin), until: moment(span.end), ..wanted.filter.clone() };
         let profile = Profile::read(data, &filter, None)?;
         label = label.max(profile.overview.label);
-        sums.add(&profile, rows).map_err(|same| RequestsError::SameHandler {
+        sums.add(&profile, &rows).map_err(|same| RequestsError::SameHandler {
             path: wanted.counts.clone(),
             first: counts.routes[same.first].clone(),
             second: counts.routes[same.second].clone(),
             handler: same.handler,
         })?;
     }
-    Ok(sums.finish(&counts, label, wanted.format))
+    Ok(sums.finish(&counts, coverage, label, wanted.format))
 }

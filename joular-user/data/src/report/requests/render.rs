@@ -64,7 +64,11 @@ impl PerRoute {
                  {other:.1} % is of handlers of no route here"
             )
         });
-        missing.chain(shared).chain(self.label.map(|label| format!("Energy is {}", label.words()))).collect()
+        missing
+            .chain(self.coverage.notes())
+            .chain(shared)
+            .chain(self.label.map(|label| format!("Energy is {}", label.words())))
+            .collect()
     }
 
     fn csv(&self) -> String {

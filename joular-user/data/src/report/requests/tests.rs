@@ -42,11 +42,27 @@ fn requests_of_two_times_add_up() {
     let filter = Filter { handler_rules: Some(rules), no_infer: true, ..Filter::default() };
     let whole = read_counts(root.path(), &filter, "route,count,handler\nall,100,*\n").unwrap();
     let middle = crate::dataset::fixture::STARTED / 1_000_000 + 12;
-    let halves = format!("route,count,handler,begin,end\nall,60,*,,{middle}\nall,40,*,{middle},\n");
-    let halves = read_counts(root.path(), &filter, &halves).unwrap();
-    assert_eq!((halves.routes[0].requests, halves.processes_uj), (100, whole.processes_uj));
-    assert_eq!(halves.routes[0].samples, whole.routes[0].samples);
-    assert_eq!(halves.routes[0].energy_uj, whole.routes[0].energy_uj);
+    // Times of equal patterns are one, and those of others are not.
+    for pattern in ["*", "**"] {
+        let halves = format!("route,count,handler,begin,end\nall,60,*,,{middle}\nall,40,{pattern},{middle},\n");
+        let halves = read_counts(root.path(), &filter, &halves).unwrap();
+        assert_eq!((halves.routes[0].requests, halves.processes_uj), (100, whole.processes_uj));
+        assert_eq!(halves.routes[0].samples, whole.routes[0].samples);
+        assert_eq!(halves.routes[0].energy_uj, whole.routes[0].energy_uj);
+    }
+}
+
+#[test]
+fn requests_that_were_counted_while_nothing_was_recorded_divide_nothing() {
+    let (root, rules) = written();
+    let filter = Filter { handler_rules: Some(rules), ..Filter::default() };
+    let whole = read_counts(root.path(), &filter, "route,count,handler\nall,100,*\n").unwrap();
+    let long_before = "route,count,handler,begin,end\nall,100,*,,\nall,7,*,1,10\n";
+    let found = read_counts(root.path(), &filter, long_before).unwrap();
+    assert_eq!((found.routes[0].requests, found.coverage.left_out_requests, found.coverage.counted_us), (100, 7, 0));
+    assert_eq!(found.routes[0].needs, whole.routes[0].needs);
+    let alone = read_counts(root.path(), &filter, "route,count,handler,begin,end\nall,7,*,1,10\n").unwrap();
+    assert_eq!(alone.routes[0].why_not.as_deref(), Some("no request was counted"));
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod lag;
 mod light_load;
 mod measures;
 mod moved;
+mod per_request;
 mod profile;
 mod secrets;
 mod sessions;

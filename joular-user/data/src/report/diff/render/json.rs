@@ -15,7 +15,7 @@ struct Whole<'a> {
     measure: &'static str,
     unit: String,
     by: &'static str,
-    /// `sessions`, `runs` or `windows`.
+    /// `sessions`, `runs`, `windows`, or `counts`: times in which requests were counted.
     intervals_from: &'static str,
     intervals_leave_out_sessions: bool,
     warnings: &'a [String],
@@ -84,8 +84,9 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> io::Result<String> {
     let whole = Whole {
         measure: choices.measure.name(),
         unit: choices.unit(),
-        by: choices.by.name(),
+        by: choices.row(),
         intervals_from: match (comparison.sessions, comparison.of_runs) {
+            _ if comparison.times.is_some() => "counts",
             (Sessions::Known(_), _) => "sessions",
             (_, true) => "runs",
             (_, false) => "windows",

@@ -160,7 +160,7 @@ fn of_suite(comparison: &Comparison, choices: &Choices) -> Vec<(&'static str, St
     vec![
         ("a", data(&comparison.a)),
         ("b", data(&comparison.b)),
-        ("by", choices.by.name().to_owned()),
+        ("by", choices.row().to_owned()),
         ("fail_above_percent", choices.fail_above.map_or_else(String::new, |above| (above * 100.0).to_string())),
         ("energy_of_a", comparison.a.overview.label.map_or("none", |label| label.name()).to_owned()),
         ("energy_of_b", comparison.b.overview.label.map_or("none", |label| label.name()).to_owned()),

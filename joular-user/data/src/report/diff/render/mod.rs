@@ -79,6 +79,9 @@ impl Comparison {
         } else {
             let rest = if self.sessions.are_left_out() { ", without what differs between sessions" } else { "" };
             let (a, b) = (&self.a, &self.b);
+            if let Some([a, b]) = self.times {
+                return format!("95 % intervals from {a} and {b} times in which requests were counted{rest}");
+            }
             match (self.sessions, self.of_runs) {
                 (Sessions::Known(_), _) => {
                     format!("95 % intervals from {} and {} runs", a.counted(), b.runs_with_windows())
@@ -133,6 +136,7 @@ impl Choices {
             Per::Run => "of a run",
             Per::Nothing => "of all runs",
             Per::Work { .. } => "per unit of work",
+            Per::Request { .. } => "per request",
         };
         format!("{} {per}", self.measure.title())
     }

@@ -101,7 +101,7 @@ pub(super) fn page(
         gate: summary::gate(comparison, choices, short).map(|(word, reason)| format!("{word}: {reason}")),
         labels: sides.into_iter().filter(|_| is_of_energy).map(label).collect(),
         sides: sides.map(|side| text::described(side, choices.measure)),
-        by: choices.by.name(),
+        by: choices.row(),
         basis: comparison.basis(),
         notices: &comparison.notices,
         warnings: &comparison.warnings,

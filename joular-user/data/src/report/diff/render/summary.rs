@@ -17,7 +17,7 @@ pub fn markdown(comparison: &Comparison, choices: &Choices) -> String {
     let mut said = format!("{}\n\n", verdict(comparison, choices));
     let total = &comparison.total.change;
     let (unit, factor) = sized(&choices.unit(), choices.measure, total.a.max(total.b));
-    said.push_str(&heading(choices.by.name(), &unit));
+    said.push_str(&heading(choices.row(), &unit));
     said.push_str(&row("**total**", &comparison.total, factor));
     let shown = comparison.shown(choices);
     for (compared, name) in shown.iter().zip(comparison.names()) {
@@ -142,7 +142,7 @@ fn compared(comparison: &Comparison, choices: &Choices) -> String {
         );
     }
     let view = if choices.view == View::Total { ", each with what it calls" } else { "" };
-    let _ = writeln!(said, "- Rows: {} by {}{view}. {}.", choices.unit(), choices.by.name(), comparison.basis());
+    let _ = writeln!(said, "- Rows: {} by {}{view}. {}.", choices.unit(), choices.row(), comparison.basis());
     said
 }
 

@@ -49,7 +49,7 @@ pub fn csv(comparison: &Comparison, choices: &Choices) -> String {
         _ => String::new(),
     };
     let rows = std::iter::once(("total", &comparison.total));
-    for (kind, row) in rows.chain(comparison.shown(choices).iter().map(|row| (choices.by.name(), row))) {
+    for (kind, row) in rows.chain(comparison.shown(choices).iter().map(|row| (choices.row(), row))) {
         let change = &row.change;
         let ends = |interval: Option<(f64, f64)>| {
             [interval.map(|(low, _)| low), interval.map(|(_, high)| high)].map(csv::figure)

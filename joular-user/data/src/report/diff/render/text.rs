@@ -16,7 +16,7 @@ use crate::{
 pub fn text(comparison: &Comparison, choices: &Choices, width: Option<usize>) -> String {
     let change = &comparison.total.change;
     let (unit, factor) = sized(&choices.unit(), choices.measure, change.a.max(change.b));
-    let (figure, by) = (choices.figure(), choices.by.name());
+    let (figure, by) = (choices.figure(), choices.row());
     let view = if choices.view == View::Total { ", each with what it calls" } else { "" };
     let mut said = format!("{figure}, in {unit}, by {by}{view}; {}.\n", comparison.basis());
     for (name, side) in [("A", &comparison.a), ("B", &comparison.b)] {
