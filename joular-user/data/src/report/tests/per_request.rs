@@ -76,7 +76,7 @@ fn says(found: &Comparison, choices: &Choices) {
     assert_eq!((&json["by"], &json["unit"]), (&"route".into(), &"J/request".into()));
     assert_eq!((&json["intervals_from"], &json["rows"][0]["name"]), (&"runs".into(), &"all".into()));
     let mut text = Vec::new();
-    found.write(&Choices { format: Format::Text, ..choices.clone() }, &mut text).unwrap();
+    found.write(&Choices { format: Format::Text, ..choices.clone() }, None, &mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains("J/request by route; 95 % intervals from 4 and 4 runs"), "{text}");
 }
