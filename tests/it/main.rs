@@ -34,6 +34,7 @@ mod python_package;
 mod replay;
 mod replayed;
 mod report;
+mod requests;
 mod rollup;
 mod schema;
 mod secrets;
