@@ -44,5 +44,6 @@ mod run_command;
 mod secrets;
 pub(crate) mod servers;
 mod strangers;
+mod tutorial;
 mod virtual_threads;
 mod vm_work;
