@@ -14,7 +14,7 @@ use joular_tests::{
     notes, paths,
     process::Running,
     profiler::{END, Output, Run},
-    servers::Program,
+    servers::{self, ANSWERED, Program},
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -65,11 +65,10 @@ impl Clinic {
     }
 
     fn page(&self, name: &str) -> Result<String> {
-        let address = format!("http://127.0.0.1:{}/{name}", self.port);
-        let mut command = Command::new("curl");
-        let finished = Running::spawn("curl", command.args(["--fail", "--silent", &address]))?.finish(LOADED)?;
-        ensure!(finished.code() == Some(0), "{address}: {finished:?}");
-        Ok(finished.stdout)
+        let answer = servers::answer(self.port, name)?;
+        ensure!(answer.starts_with(ANSWERED), "{name}: {answer}");
+        let (_, page) = answer.split_once("\r\n\r\n").context("a head without a page")?;
+        Ok(page.to_owned())
     }
 
     /// Closes it as somebody who stops the script, and demands that nothing is left.
