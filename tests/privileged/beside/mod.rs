@@ -45,5 +45,6 @@ mod run_command;
 mod secrets;
 pub(crate) mod servers;
 mod strangers;
+mod tutorial;
 mod virtual_threads;
 mod vm_work;

@@ -11,7 +11,7 @@ use std::{fmt, path::Path};
 use anyhow::Result;
 use tempfile::TempDir;
 
-pub use self::tomcat::Site;
+pub use self::tomcat::{ANSWERED, Site, answer};
 use crate::{java, process::Running, python};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

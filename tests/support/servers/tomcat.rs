@@ -20,6 +20,8 @@ const SETTINGS: &str = "/etc/tomcat10";
 /// The second one spins for four milliseconds of its thread's CPU time, the third one for twelve.
 const PAGES: [&str; 4] = ["index.jsp", "cheap.jsp", "dear.jsp", "spin.jspf"];
 const LOAD: &str = "ab";
+/// How Tomcat begins an answer that has the page.
+pub const ANSWERED: &str = "HTTP/1.1 200";
 /// A cold start, and the page's compilation.
 const STARTED: Duration = Duration::from_secs(90);
 const CONNECTIONS: &str = "16";
@@ -61,7 +63,7 @@ impl Site {
         command.arg(format!("-Djava.io.tmpdir={}", base.join("temp").display()));
         command.args(["-cp", &format!("{HOME}/bin/bootstrap.jar:{HOME}/bin/tomcat-juli.jar")]);
         let tomcat = Running::spawn("Tomcat", command.args(["org.apache.catalina.startup.Bootstrap", "start"]))?;
-        let is_there = || Ok(page(port).ok().filter(|page| page.contains("200")).map(drop));
+        let is_there = || Ok(answer(port, "").ok().filter(|answer| answer.starts_with(ANSWERED)).map(drop));
         wait_for("Tomcat to give its page", STARTED, is_there)?;
         Ok(Self { pid: tomcat.pid(), port, tomcat, files })
     }
@@ -100,10 +102,11 @@ fn prepare(base: &Path, port: u16) -> Result<()> {
     Ok(())
 }
 
-fn page(port: u16) -> Result<String> {
+/// What a server on this port says to who asks for a page, with its head.
+pub fn answer(port: u16, page: &str) -> Result<String> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
+    stream.write_all(format!("GET /{page} HTTP/1.0\r\n\r\n").as_bytes())?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
-    Ok(String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned())
+    Ok(String::from_utf8_lossy(&answer).into_owned())
 }

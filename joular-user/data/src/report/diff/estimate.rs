@@ -219,7 +219,8 @@ impl Waves {
 impl Estimate {
     /// By replicates of its own.
     pub fn new(rate: f64, variance: Option<f64>, freedom: f64) -> Self {
-        Self { rate, variance, freedom, shared: Shared::default() }
+        // The sum of no figures is −0.0, which tables would show with its sign.
+        Self { rate: rate + 0.0, variance, freedom, shared: Shared::default() }
     }
 
     /// In other units: joules instead of watts, or per unit of work.
@@ -268,6 +269,13 @@ mod tests {
         };
         assert!(of_windows(&wave).variance.unwrap() > 3.0 * independent(&wave));
         assert!(of_windows(&alternating).variance.unwrap() < independent(&alternating));
+    }
+
+    #[test]
+    fn who_used_nothing_has_a_rate_without_a_sign() {
+        for replicates in [Replicates::of_windows(vec![1.0; 20]), Replicates::of_runs(vec![1.0; 3])] {
+            assert!(replicates.estimate(&[], 0.0).rate.is_sign_positive(), "{replicates:?}");
+        }
     }
 
     #[test]
