@@ -11,6 +11,7 @@ use crate::{bad_sets, documents::subcommands, joular_bpf};
 const OTHERS: &[&str] = &[
     "record",
     "requests",
+    "top",
     "run",
     "sweep",
     "doctor",

@@ -72,7 +72,7 @@ fn a_comparison_by_request_says_why_routes_have_no_figure() {
     let by_request = ["--per", "request", "--requests-a", &counts, "--requests-b", &counts];
     let finished = joular_bpf(&[&["diff", &data, &data], &by_request[..]].concat());
     assert_eq!(finished.code(), Some(0), "{finished:?}");
-    for words in ["J/request by route", "note: GET /a: no sample is of a handler with such a name in A"] {
+    for words in ["J/request, by route", "note: GET /a: no sample is of a handler with such a name in A"] {
         assert!(finished.stdout.contains(words), "{words}: {finished:?}");
     }
     expect_usage_error(&["diff", &data, &data, "--per", "request"], &["--requests-a"]);

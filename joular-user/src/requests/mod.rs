@@ -7,7 +7,8 @@
 
 mod ask;
 mod file;
-#[cfg(all(test, feature = "requests"))]
+#[cfg(test)]
+#[cfg(feature = "requests")]
 mod tests;
 
 use std::{fs::File, io, io::Write as _};
@@ -123,7 +124,7 @@ impl Scraper {
     /// Says what went wrong unless it was said before, and that it goes on.
     fn tell(&mut self, outcome: &Result<(), Failed>) {
         let Scraping { url, every, .. } = &self.scraping;
-        if !self.failing.is_news(outcome.as_ref().map(|()| ()).map_err(ToString::to_string)) {
+        if !self.failing.is_news(outcome.as_ref().copied().map_err(ToString::to_string)) {
             return;
         }
         match outcome {

@@ -64,7 +64,7 @@ const USER: &[(&str, &[&str])] = &[
     // Answers of HTTP servers.
     ("fetch", &["data"]),
     ("static_program", &[]),
-    ("shutdown", &[]),
+    ("shutdown", &["data"]),
     ("privileges", &[]),
     ("heap", &[]),
     // What is kept at most, and what was cut.

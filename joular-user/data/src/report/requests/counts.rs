@@ -160,8 +160,11 @@ struct Reading {
     patterns: HashMap<String, Arc<Names>>,
     /// By route: the pattern of the first row that has one.
     handlers: Vec<Option<Arc<Names>>>,
-    by_span: BTreeMap<Counted, BTreeMap<usize, (u64, Option<Arc<Names>>)>>,
+    by_span: BTreeMap<Counted, Lines>,
 }
+
+/// Lines of a span, by route: the count, and the pattern of handlers if the line has one.
+type Lines = BTreeMap<usize, (u64, Option<Arc<Names>>)>;
 
 impl Reading {
     fn add(&mut self, line: Line) -> Result<(), String> {

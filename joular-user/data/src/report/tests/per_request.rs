@@ -78,7 +78,7 @@ fn says(found: &Comparison, choices: &Choices) {
     let mut text = Vec::new();
     found.write(&Choices { format: Format::Text, ..choices.clone() }, None, &mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
-    assert!(text.contains("J/request by route; 95 % intervals from 4 and 4 runs"), "{text}");
+    assert!(text.contains("J/request, by route; 95 % intervals from 4 and 4 runs"), "{text}");
 }
 
 #[test]
