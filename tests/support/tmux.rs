@@ -55,6 +55,11 @@ impl Terminal {
         self.tmux(&["capture-pane", "-p"].map(str::to_owned))
     }
 
+    /// What was scrolled away, as far as it is kept, and what is on the screen.
+    pub fn history(&self) -> Result<String> {
+        self.tmux(&["capture-pane", "-p", "-S", "-1000"].map(str::to_owned))
+    }
+
     /// Whether a program has the alternate screen.
     pub fn is_alternate(&self) -> Result<bool> {
         Ok(self.tmux(&["display-message", "-p", "#{alternate_on}"].map(str::to_owned))?.trim() == "1")

@@ -33,3 +33,4 @@ mod side_by_side;
 mod soak;
 mod spark;
 mod virtual_threads;
+mod walks;
