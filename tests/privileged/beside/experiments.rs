@@ -91,7 +91,10 @@ fn an_experiment_that_was_interrupted_and_killed_goes_on_and_has_every_run_once(
     }
     // Nothing is left to do, and one more run of each is two more.
     let finished = run(&options)?;
-    ensure!(finished.code() == Some(0) && finished.stderr.contains("nothing is run: 6 are done already"), "{finished:?}");
+    ensure!(
+        finished.code() == Some(0) && finished.stderr.contains("nothing is run: 6 are done already"),
+        "{finished:?}"
+    );
     let other = run(&[&options[..], &["--frequency", "199"]].concat())?;
     ensure!(other.code() == Some(6) && other.stderr.contains("--frequency differs"), "{other:?}");
     let other = run(&["--repeat", "3", "--output", &dir, "--", "true"])?;
