@@ -27,7 +27,7 @@ fn there_is(profile: &Profile, filter: &Filter) -> String {
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let time = match (filter.since, filter.until) {
         (None, None) => "",
-        _ => "; --since and --until are of the world in UTC, or into the run",
+        _ => "; --since and --until are times in UTC, or times into the run",
     };
     match names.as_slice() {
         [] => format!("no process of the data set was recorded yet{time}"),

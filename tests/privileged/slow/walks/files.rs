@@ -68,22 +68,24 @@ fn exports(walk: &mut Walk, dir: &str) -> Result<()> {
     Ok(())
 }
 
-/// The heading of a piped report's first table, in which each column has something. Columns are two blanks apart.
+/// The heading of a piped report's first table, in which each column has something. A figure ends where its heading ends,
+/// and headings are two blanks apart.
 fn full_columns(report: &str) -> Result<String> {
-    let cells = |line: &str| -> Vec<String> {
-        line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect()
-    };
     let mut lines = report.lines().skip_while(|line| !line.ends_with("METHOD"));
     let heading = lines.next().context("no table of methods")?;
-    let headings = cells(heading);
-    let is_row = |line: &&str| line.trim_start().starts_with(|c: char| c.is_ascii_digit());
-    let rows: Vec<Vec<String>> = lines.take_while(is_row).map(cells).collect();
-    let whole: Vec<&Vec<String>> = rows.iter().filter(|row| row.len() == headings.len()).collect();
-    ensure!(!whole.is_empty(), "a column is empty in all rows: {heading}");
-    for (at, column) in headings.iter().enumerate() {
+    let rows: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
+    ensure!(!rows.is_empty(), "no rows");
+    let mut begin = 0;
+    let headings: Vec<&str> = heading.split("  ").map(str::trim).filter(|name| !name.is_empty()).collect();
+    for name in &headings {
+        let found = heading.get(begin..).and_then(|rest| rest.find(name)).context("a heading")?;
+        let end = begin + found + name.len();
+        let [from, to] = [begin, end].map(|at| heading.get(..at).unwrap_or_default().chars().count());
+        let width = if *name == "METHOD" { usize::MAX } else { to - from };
         let has_something =
-            |row: &&Vec<String>| row[at].contains(|c: char| c.is_alphabetic() || matches!(c, '1'..='9'));
-        ensure!(whole.iter().any(has_something), "there is nothing in {column}");
+            |row: &&str| row.chars().skip(from).take(width).any(|c| c.is_alphabetic() || matches!(c, '1'..='9'));
+        ensure!(rows.iter().any(has_something), "there is nothing in {name}: {report}");
+        begin = end;
     }
     Ok(headings.join(", "))
 }

@@ -29,7 +29,7 @@ pub fn walk() -> Result<()> {
     walk.step(record(&["-p", &pid, "-d", "5s", "-o", &dir]), 0, next_steps)?;
     walk.step(joular(&["report", &dir, "--process", "split"]), 0, |said| {
         line_with(&said.stdout, "nothing in the data set matches this selection")?;
-        line_with(&said.stdout, "have the processes Split")
+        line_with(&said.stdout, "its 1 run has the processes Split")
     })?;
     let page = walk.at("page.html");
     walk.step(joular(&["html", &dir, "--method", "no.such.Method", "-o", &page]), 1, |said| {

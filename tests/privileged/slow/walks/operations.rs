@@ -64,7 +64,7 @@ fn times(walk: &mut Walk, dir: &str, between_us: i64) -> Result<()> {
     })?;
     let page = walk.at("page.html");
     walk.step(joular(&["html", dir, "--since", "1h", "-o", &page]), 1, |said| {
-        line_with(&said.stderr, "--since and --until are of the world in UTC, or into the run")
+        line_with(&said.stderr, "--since and --until are times in UTC, or times into the run")
     })?;
     Ok(())
 }

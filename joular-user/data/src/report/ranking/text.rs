@@ -101,10 +101,10 @@ fn what_there_is(profile: &Profile) -> String {
     let named: Vec<&str> = titles.iter().take(NAMED_PROCESSES).map(String::as_str).collect();
     let more = titles.len() - named.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let of = count(catalog.runs.len(), "run");
+    let (of, has) = (count(catalog.runs.len(), "run"), if catalog.runs.len() == 1 { "has" } else { "have" });
     match named.as_slice() {
-        [] => format!("its {of} have no processes"),
-        named => format!("its {of} have the processes {}{more}", named.join(", ")),
+        [] => format!("its {of} {has} no processes"),
+        named => format!("its {of} {has} the processes {}{more}", named.join(", ")),
     }
 }
 
