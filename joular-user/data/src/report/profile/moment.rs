@@ -1,4 +1,4 @@
-//! Reads moments that limit a selection: of the world, within a run, or of the day.
+//! Reads moments that limit a selection: wall-clock time, time within a run, or time of the day.
 
 use std::time::Duration;
 

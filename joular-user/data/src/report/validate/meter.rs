@@ -232,7 +232,7 @@ fn unix_us(text: &str) -> Option<Result<i64, String>> {
         #[allow(clippy::cast_possible_truncation, reason = "less than 10¹⁷")]
         Ok((seconds * 1e6).round() as i64)
     } else {
-        Err(format!("'{text}' is not a time of the world: write RFC 3339 (2026-03-01T12:00:00Z) or seconds since 1970"))
+        Err(format!("'{text}' is not a wall-clock time: write RFC 3339 (2026-03-01T12:00:00Z) or seconds since 1970"))
     })
 }
 
@@ -305,7 +305,7 @@ mod tests {
             ("time,watts\n1772366400,80\n\n1772366401,high\n", "line 4: 'high' is not a power: write watts"),
             ("time,watts\n1772366400,80\n1772366401,-20\n", "line 3: '-20' is not a power"),
             ("time,watts\n1772366400,80\nnoon,81\n", "line 3: 'noon' is not a time: write RFC 3339"),
-            ("time,watts\n0.5,80\n", "line 2: '0.5' is not a time of the world"),
+            ("time,watts\n0.5,80\n", "line 2: '0.5' is not a wall-clock time"),
             ("time,watts\n1772366401,80\n1772366400,81\n", "line 3: time goes back"),
             ("time,watts\n1772366401\n", "line 2: it has 1 fields, fewer than the first line names"),
             ("time,watts\n1772366401,80\n", "it has 1 readings, at least 2 are needed"),
