@@ -100,6 +100,41 @@ fn every_view_of_the_page_sums_to_the_data_sets_energy() {
 }
 
 #[test]
+fn the_table_of_methods_begins_in_the_java_view_as_a_report_shows_it() {
+    let set = Set::new();
+    let data = set.data();
+    let page = set.make("html", "page.html", &[]);
+    let figures = figures(&page);
+    // Names of overloads are written in different ways.
+    let energies = |rows: &Value| {
+        let energies = rows.as_array().unwrap().iter().map(|row| row["self_uj"].as_u64().unwrap());
+        let mut energies: Vec<u64> = energies.filter(|uj| *uj > 0).collect();
+        energies.sort_unstable();
+        energies
+    };
+    for (table, options) in [("java_methods", &["--java"][..]), ("methods", &[])] {
+        let options = [&["report", data.to_str().unwrap(), "--json", "--top", "0"], options].concat();
+        let report: Value = serde_json::from_str(&joular_bpf(&options).stdout).unwrap();
+        assert_eq!(energies(&figures[table]), energies(&report["tables"][0]["rows"]), "{table}");
+    }
+    assert_ne!(energies(&figures["java_methods"]), energies(&figures["methods"]), "native code is apart in one only");
+    let Some(mut browser) = start() else { return };
+    browser.open(&page).unwrap();
+    let said = |browser: &mut Browser| {
+        let text = |browser: &mut Browser, id: &str| {
+            browser.text(&format!("document.getElementById('{id}').textContent")).unwrap()
+        };
+        (text(browser, "method-table"), text(browser, "method-note"))
+    };
+    let (java, note) = said(&mut browser);
+    assert!(note.starts_with("Java view: "), "{note}");
+    browser.eval("document.getElementById('all-frames').click()").unwrap();
+    let (all, note) = said(&mut browser);
+    assert!(note.starts_with("All frames: ") && all != java, "{note}");
+    assert_eq!(browser.complaints, Vec::<String>::new());
+}
+
+#[test]
 fn a_flame_graph_has_the_data_sets_energy_and_its_label() {
     let set = Set::new();
     let energy = exact(&set.sums()["energy"]);

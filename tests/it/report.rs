@@ -242,6 +242,33 @@ fn the_apps_view_has_the_same_sum_and_other_rows() {
 }
 
 #[test]
+fn the_apps_packages_are_found_and_auto_stands_for_them() {
+    let (all, auto) = (json(&[]), json(&["--app", "auto"]));
+    let [package] = all["app"].as_array().unwrap().as_slice() else { panic!("{}", all["app"]) };
+    assert_eq!(package["package"], "(unnamed package)");
+    assert_eq!((&auto["app"], energy(&auto)), (&all["app"], energy(&all)));
+    assert_eq!(auto["tables"], json(&["--app", "(unnamed package)"])["tables"]);
+    let rows = sums(&auto["tables"][0], &["name"], "self_uj");
+    let of_app = rows.iter().filter(|(name, _)| name[0] != "\"[outside of the app]\"").map(|(_, uj)| uj).sum::<u64>();
+    assert_eq!(package["self_uj"].as_u64(), Some(of_app));
+    for options in [&[][..], &["--markdown"]] {
+        let text = expect_report(options).replace('\\', "");
+        assert!(text.contains("App: (unnamed package); ") && text.contains("--app auto shows it alone"), "{text}");
+    }
+}
+
+#[test]
+fn where_no_package_is_found_auto_is_refused() {
+    let gc = report_on(data().dir(), &["--app", "auto", "--category", "gc"]);
+    assert_eq!(gc.code(), Some(1), "{gc:?}");
+    assert!(gc.stderr.contains("--app auto") && gc.stdout.is_empty(), "{gc:?}");
+    let data = data();
+    let data = data.dir().to_str().unwrap();
+    expect_usage_error(&["report", data, "--library", "com.vendor"], &["--app"]);
+    expect_usage_error(&["report", data, "--app", "Hot", "--library", "com.vendor"], &["--library", "--app auto"]);
+}
+
+#[test]
 fn calls_are_counted_where_something_is_called() {
     let report = json(&["--by", "method,thread", "--activations"]);
     let windows = report["extent"]["windows"].as_u64().unwrap();

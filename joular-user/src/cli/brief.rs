@@ -26,7 +26,7 @@ const COMMON: [&str; 16] = [
 ];
 
 /// What `-h` of all other commands leaves out.
-const RARE: [&str; 27] = [
+const RARE: [&str; 28] = [
     "carbon",
     "zone",
     "carbon_source",
@@ -45,6 +45,7 @@ const RARE: [&str; 27] = [
     "host",
     "phase",
     "exact_names",
+    "library",
     "no_infer",
     "charge_gc",
     "handler",

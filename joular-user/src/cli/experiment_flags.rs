@@ -59,7 +59,8 @@ pub struct ExperimentFlags {
     #[arg(long, value_name = "REGEX")]
     pub work_regex: Option<String>,
 
-    /// Compare methods in the application view: energy goes to the frame nearest the leaf in these packages or classes
+    /// Compare methods in the application view: energy goes to the frame nearest the leaf in these packages or classes; auto
+    /// stands for the packages that report names
     #[arg(long, value_name = "PREFIX,…", value_delimiter = ',')]
     pub app: Vec<String>,
 

@@ -97,10 +97,16 @@ pub struct PartFlags {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phase: Vec<String>,
 
-    /// Application view: energy goes to the frame nearest the leaf that is in these packages or classes
+    /// Application view: energy goes to the frame nearest the leaf that is in these packages or classes; auto stands for
+    /// the packages that report names
     #[arg(long, value_name = "PREFIX,…", value_delimiter = ',')]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub app: Vec<String>,
+
+    /// Packages that --app auto leaves out, beside those of the JDK and of libraries that it knows
+    #[arg(long, value_name = "PREFIX,…", value_delimiter = ',', requires = "app")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub library: Vec<String>,
 
     /// Java view: energy of native and kernel code goes to the Java code that called it
     #[arg(long, conflicts_with = "app")]

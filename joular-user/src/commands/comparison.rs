@@ -17,7 +17,7 @@ use joular_data::{
     text::escape,
 };
 
-use super::{terminal_width, unless_closed, unwritten};
+use super::{app, terminal_width, unless_closed, unwritten};
 use crate::{
     cli::{BaselineCheckFlags, BaselineCommand, BaselineFlags, BaselineSaveFlags, DiffFlags, Exit},
     config,
@@ -26,7 +26,7 @@ use crate::{
 };
 
 pub(super) fn diff(flags: &DiffFlags) -> anyhow::Result<Exit> {
-    let (filter, app) = config::part(&flags.part)?;
+    let (filter, app) = config::part(&app::resolved(&flags.part, &[&flags.a, &flags.b])?)?;
     let mut choices = config::diff_choices(flags)?;
     if flags.per.is_none() && choices.per == Per::Time {
         choices.per = usual_per(&flags.a, &flags.b, &filter)?;
@@ -61,6 +61,9 @@ fn save(flags: &BaselineSaveFlags) -> anyhow::Result<Exit> {
     let is_there = || flags.file != Path::new(artifact::STDOUT) && !flags.file.try_exists().is_ok_and(|exists| !exists);
     let before = (flags.session.is_some() && is_there()).then(|| Baseline::read(&flags.file)).transpose()?;
     let flags = before.as_ref().map_or_else(|| Ok(flags.clone()), |before| config::of_session(flags, before))?;
+    // A check has these packages, too.
+    let part = app::resolved(&flags.part, &[&flags.data])?;
+    let flags = BaselineSaveFlags { part, ..flags };
     let (filter, app) = config::part(&flags.part)?;
     let (choices, keep) = config::baseline_to_save(&flags)?;
     let text = match before {

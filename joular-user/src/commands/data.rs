@@ -3,7 +3,7 @@
 use std::{
     env,
     io::{self, Write as _},
-    path::Path,
+    path::{Path, PathBuf},
     thread,
 };
 
@@ -26,7 +26,7 @@ use joular_data::{
     text::{count, exact_joules},
 };
 
-use super::{terminal_width, unless_closed, unwritten};
+use super::{app, terminal_width, unless_closed, unwritten};
 use crate::{
     cli::{
         AuditFlags, CompactFlags, Exit, ExportFlags, FlamegraphFlags, HtmlFlags, JmhFlags, ReattributeFlags,
@@ -52,6 +52,8 @@ pub(super) fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
             .map_err(unwritten("joules per request"))?;
         return Ok(Exit::Success);
     }
+    let part = app::resolved(&flags.part, &[&flags.data])?;
+    let flags = &ReportFlags { part, ..flags.clone() };
     let request = config::report_request(flags, config::footprint(&flags.footprint)?)?;
     let out = io::stdout();
     let look = match Screen::of(io::stdout()) {
@@ -90,14 +92,17 @@ pub(super) fn jmh(flags: &JmhFlags) -> anyhow::Result<Exit> {
 }
 
 pub(super) fn flamegraph(flags: &FlamegraphFlags) -> anyhow::Result<Exit> {
-    let drawing = config::drawing(flags)?;
+    let data: Vec<&Path> = [&flags.data].into_iter().chain(&flags.diff).map(PathBuf::as_path).collect();
+    let part = app::resolved(&flags.part, &data)?;
+    let drawing = config::drawing(&FlamegraphFlags { part, ..flags.clone() })?;
     say_what_goes_on(&flags.data);
     let (picture, headline) = report::flamegraph::draw(&drawing)?;
     written(&flags.output, &picture, &headline)
 }
 
 pub(super) fn html(flags: &HtmlFlags) -> anyhow::Result<Exit> {
-    let choice = config::page(flags)?;
+    let part = app::resolved(&flags.part, &[&flags.data])?;
+    let choice = config::page(&HtmlFlags { part, ..flags.clone() })?;
     say_what_goes_on(&flags.data);
     let progress = Progress::waiting("reading the data set");
     let (page, headline) = report::html::page(&choice).map_err(plainly)?;
@@ -128,7 +133,7 @@ pub(super) fn export(flags: &ExportFlags) -> anyhow::Result<Exit> {
         cause: format!("'{}' is not one of {}", flags.format, ExportFormat::names()),
     })?;
     let measure = config::exported_measure(flags, format.is_of_one_measure())?;
-    let (filter, app) = config::part(&flags.part)?;
+    let (filter, app) = config::part(&app::resolved(&flags.part, &[&flags.data])?)?;
     let _progress = flags.output.is_some().then(|| Progress::waiting("exporting"));
     let selection = Selection { data: &flags.data, filter: &filter, app: app.as_ref(), measure };
     match format.export(&selection, flags.output.as_deref(), privileges::invoking_user()) {

@@ -56,9 +56,7 @@ pub(super) fn run(flags: &RunFlags) -> anyhow::Result<Exit> {
     }
     export(flags, &conducted.log, &summary)?;
     if let Some(directory) = experiment.directory.as_ref().filter(|_| !is_quiet) {
-        let (_, app) =
-            config::part(&cli::PartFlags { app: flags.experiment.app.clone(), ..cli::PartFlags::default() })?;
-        compare(directory, &conducted.log, app.as_ref())?;
+        compare(directory, &conducted.log, &flags.experiment.app)?;
     }
     Ok(Exit::Success)
 }
@@ -203,7 +201,7 @@ pub(super) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 }
 
 /// Compares two variants by method, or says how to.
-fn compare(directory: &Path, log: &Log, app: Option<&App>) -> anyhow::Result<()> {
+fn compare(directory: &Path, log: &Log, app: &[String]) -> anyhow::Result<()> {
     let [a, b, others @ ..] = log.variants.as_slice() else { return Ok(()) };
     let has_enough = (0..2).all(|variant| log.runs_of(variant).count() >= MIN_RUNS);
     let path = |folder: &str| directory.join(folder);
@@ -230,11 +228,25 @@ fn compare(directory: &Path, log: &Log, app: Option<&App>) -> anyhow::Result<()>
         format: Format::Text,
         again_in: Some(env::temp_dir()),
     };
-    let comparison = report::diff::run(&path(&a.folder), &path(&b.folder), &Filter::default(), app, &choices)?;
+    let (a, b) = (path(&a.folder), path(&b.folder));
+    let app = view(app, &[&a, &b])?;
+    let comparison = report::diff::run(&a, &b, &Filter::default(), app.as_ref(), &choices)?;
     said(|width, mut out| {
         writeln!(out)?;
         comparison.write(&choices, width, &mut out)
     })
+}
+
+/// The view that `--app` asks for, of data sets that are there. What was measured is shown in any case.
+pub(super) fn view(app: &[String], data: &[&Path]) -> anyhow::Result<Option<App>> {
+    let part = cli::PartFlags { app: app.to_owned(), ..cli::PartFlags::default() };
+    match super::app::resolved(&part, data) {
+        Ok(part) => Ok(config::part(&part)?.1),
+        Err(error) => {
+            messages::warn(&format!("{error}; methods of all code are shown"));
+            Ok(None)
+        }
+    }
 }
 
 /// Is one run of an experiment.

@@ -1,5 +1,6 @@
 //! Runs each subcommand, and returns the exit code that it ends with.
 
+mod app;
 mod comparison;
 mod data;
 mod experiment;

@@ -13,9 +13,9 @@ use joular_data::{
     text::escape,
 };
 
-use super::experiment::{conducted, export_runs, on_this_machine, said, tell_of_interruption, write_file};
+use super::experiment::{conducted, export_runs, on_this_machine, said, tell_of_interruption, view, write_file};
 use crate::{
-    cli::{Exit, PartFlags, SweepFlags},
+    cli::{Exit, SweepFlags},
     config::{self, CommandRun, SweepRun},
     messages,
 };
@@ -31,7 +31,6 @@ pub(super) fn run(flags: &SweepFlags) -> anyhow::Result<Exit> {
     let mut sweep = config::sweep(flags)?;
     on_this_machine(&mut sweep.experiment, &resolved);
     let before = flags.against.as_deref().map(read).transpose()?;
-    let (_, app) = config::part(&PartFlags { app: flags.run.experiment.app.clone(), ..PartFlags::default() })?;
     // Methods are read from data sets: without a directory, from one that goes again.
     let scratch = match sweep.experiment.directory {
         None => Some(
@@ -53,7 +52,9 @@ pub(super) fn run(flags: &SweepFlags) -> anyhow::Result<Exit> {
     if let Some(precision) = conducted.log.precision() {
         messages::info(&precision.sentence());
     }
-    let found = Sweep::read(&steps(&sweep), &Filter::default(), app.as_ref(), sweep.view)?;
+    let steps = steps(&sweep);
+    let app = view(&flags.run.experiment.app, &steps.iter().map(|(_, path)| path.as_path()).collect::<Vec<_>>())?;
+    let found = Sweep::read(&steps, &Filter::default(), app.as_ref(), sweep.view)?;
     if !flags.run.flags.quiet {
         said(|width, mut out| found.write(Format::Text, sweep.methods, width, &mut out))?;
     }

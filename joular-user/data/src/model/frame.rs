@@ -238,9 +238,12 @@ impl Marker {
     }
 }
 
+/// What the package of classes that are in none is called.
+pub const UNNAMED_PACKAGE: &str = "(unnamed package)";
+
 /// What tables call a package.
 pub fn package_title(package: &str) -> TargetText {
-    if package.is_empty() { "(unnamed package)".into() } else { package.into() }
+    if package.is_empty() { UNNAMED_PACKAGE.into() } else { package.into() }
 }
 
 #[cfg(test)]

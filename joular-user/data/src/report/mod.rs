@@ -1,9 +1,10 @@
 //! Shows a data set. Everything starts from a selection of it, summed ([`profile`]): tables
-//! ([`ranking`]), call trees ([`tree`]) and pictures of them ([`flamegraph`], [`html`]),
+//! ([`ranking`]), call trees ([`tree`]) and pictures of them ([`flamegraph`], [`html`]), which packages are the app's ([`app`]),
 //! comparisons ([`diff`], [`validate`] with a wattmeter), other tools' formats ([`export`]). [`runs`] lists what
 //! there is, [`requests`] divides by counts of requests. Tables can have
 //! emissions and cost ([`footprint`]). Nothing here needs privileges or asks the system anything.
 
+pub mod app;
 pub mod artifact;
 pub mod diff;
 pub mod export;

@@ -53,7 +53,10 @@ pub(super) struct Figures {
     tree: Tree,
     time: Time,
     threads: Diagram,
+    /// In the view of the page.
     methods: Vec<Method>,
+    /// In the Java view, if that is another one.
+    java_methods: Option<Vec<Method>>,
     /// Bytes and counts of the selection, in the order of the tree's columns.
     measures: Vec<PageMeasure>,
     /// What `--counters` counted.
@@ -88,6 +91,7 @@ struct Time {
 pub(super) struct Beside {
     pub(super) said: Said,
     pub(super) collected: Collected,
+    pub(super) java_methods: Option<Vec<Method>>,
 }
 
 pub(super) fn of(
@@ -95,9 +99,9 @@ pub(super) fn of(
     choice: &PageChoice,
     footprints: Option<&Footprints<'_>>,
     over_time: &OverTime<'_>,
-    beside: &Beside,
+    beside: Beside,
+    mut strings: Strings,
 ) -> Figures {
-    let mut strings = Strings::default();
     let overview = &profile.overview;
     let mut branches = Branches::new(choice.shape, Measure::Energy);
     branches.add(profile);
@@ -130,6 +134,7 @@ pub(super) fn of(
         time,
         threads,
         methods,
+        java_methods: beside.java_methods,
         measures: profile.measures_apart().map(PageMeasure::of).collect(),
         counters: profile.measured.counters().map(Counter::name).collect(),
         allocated: Allocations::of(profile, &mut strings),

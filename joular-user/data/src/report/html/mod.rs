@@ -28,15 +28,15 @@ mod timeline;
 use std::path::PathBuf;
 
 use self::{
-    activity::Activity, clock::Clock, collections::AllocatedOverTime, figures::Beside, moved::MovedOverTime,
-    over_time::OverTime, power::Power, timeline::Said,
+    activity::Activity, clock::Clock, collections::AllocatedOverTime, figures::Beside, methods::Method,
+    moved::MovedOverTime, over_time::OverTime, power::Power, strings::Strings, timeline::Said,
 };
 use super::{
-    footprint::{Account, Choices, FootprintError},
+    footprint::{Account, Choices, FootprintError, Footprints},
     headline::Headline,
     profile::{App, Collected, DataSet, Filter, Profile},
     selected,
-    tree::Shape,
+    tree::{Kinds, Shape},
 };
 use crate::redact::Redaction;
 
@@ -75,11 +75,28 @@ pub fn page(choice: &PageChoice) -> Result<(Vec<u8>, Headline), FootprintError> 
     let collected = Collected::read(&mut data, filter)?;
     let (allocated, moved) = (AllocatedOverTime::default(), MovedOverTime::default());
     let mut over_time = OverTime { clock, account, power, activity, allocated, moved };
-    let profile = Profile::of(data, summed, overview, filter, choice.app.as_ref(), &mut over_time)?;
+    let mut profile = Profile::of(data, summed, overview, filter, choice.app.as_ref(), &mut over_time)?;
     selected::expect_any(&choice.data, &profile, filter)?;
     let headline = Headline::of(&profile);
     let footprints = over_time.account.take().map(|account| account.of(&profile)).transpose()?;
-    let beside = Beside { said, collected };
-    let figures = figures::of(&profile, choice, footprints.as_ref(), &over_time, &beside);
+    let mut strings = Strings::default();
+    let java_methods = java_methods(&mut profile, choice, footprints.as_ref(), &mut strings);
+    let beside = Beside { said, collected, java_methods };
+    let figures = figures::of(&profile, choice, footprints.as_ref(), &over_time, beside, strings);
     Ok((document::page(&document::REPORT, &figures), headline))
+}
+
+/// The methods in the Java view, in which reports show them. `None` if nobody asked for that: a page of another view, of
+/// kinds of code, or without Java code.
+fn java_methods(
+    profile: &mut Profile,
+    choice: &PageChoice,
+    footprints: Option<&Footprints<'_>>,
+    strings: &mut Strings,
+) -> Option<Vec<Method>> {
+    let has_java = profile.catalog.paths.frames().iter().any(|frame| frame.kind.is_java());
+    let is_wanted = choice.app.is_none() && choice.shape.kinds == Kinds::Merged && has_java;
+    is_wanted.then(|| {
+        profile.seen_by(&App::Java, |seen| methods::of(seen, choice.shape.kinds, footprints, strings, columns::kind_of))
+    })
 }

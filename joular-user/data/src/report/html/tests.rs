@@ -78,6 +78,50 @@ fn every_view_of_a_selection_sums_to_its_energy() {
     assert_eq!(energies.len(), 4, "each filter chose another part");
 }
 
+#[test]
+fn methods_are_also_there_as_reports_show_them_and_sum_to_the_same() {
+    let root = tempfile::tempdir().unwrap();
+    crate::dataset::fixture::write(root.path(), crate::model::policy::Policy::default());
+    let (figures, headline) = figures(&choice(root.path()));
+    let rows = figures["java_methods"].as_array().unwrap();
+    assert_eq!(sum_of(&figures["java_methods"], "self_uj"), headline.energy.0);
+    let profile = Profile::read(root.path(), &Filter::default(), Some(&App::Java)).unwrap();
+    let cut = Cut { top: 0, sort: Sort::Own, is_partial: false };
+    let ranking = Ranking::of(&profile, &Groups::of(By::Method, &profile), cut, None, None);
+    for row in &ranking.rows {
+        let mut same = rows.iter().filter(|method| {
+            let name = usize::try_from(method["name"].as_u64().unwrap()).unwrap();
+            figures["strings"][name] == row.group.name.raw()
+        });
+        let Some(method) = same.next() else { continue };
+        assert!(same.next().is_none(), "{} is there twice", row.group.name);
+        assert_eq!(method["self_uj"], row.own.amounts.energy.0, "{}", row.group.name);
+        assert_eq!(method["total_uj"], row.total.amounts.energy.0, "{}", row.group.name);
+    }
+}
+
+#[test]
+fn a_page_of_another_view_has_one_table_of_methods() {
+    let root = tempfile::tempdir().unwrap();
+    crate::dataset::fixture::write(root.path(), crate::model::policy::Policy::default());
+    let plain = choice(root.path());
+    let by_kind = Shape { kinds: Kinds::Apart, ..plain.shape };
+    for choice in [
+        PageChoice { app: Some(App::Java), ..plain.clone() },
+        PageChoice { app: App::of(&["com.example".to_owned()]), ..plain.clone() },
+        PageChoice { shape: by_kind, ..plain.clone() },
+    ] {
+        let (figures, _) = figures(&choice);
+        assert!(figures["java_methods"].is_null() && !figures["methods"].as_array().unwrap().is_empty());
+    }
+    let whole = figures(&plain).0["java_methods"].clone();
+    let asked = figures(&PageChoice { app: Some(App::Java), ..plain }).0["methods"].clone();
+    let energies = |rows: &serde_json::Value| {
+        rows.as_array().unwrap().iter().map(|row| row["self_uj"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(energies(&whole), energies(&asked));
+}
+
 /// The heat map has a row for each series of a method.
 #[test]
 fn the_power_of_a_method_over_time_sums_to_its_own_energy() {

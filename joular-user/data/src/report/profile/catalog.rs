@@ -12,7 +12,7 @@ use crate::{
     dataset::read::marks::PhaseWindows,
     events::{Machine, RunEnd, RunInfo, label},
     model::{
-        frame::{Frame, FrameKind},
+        frame::{Frame, FrameKind, UNNAMED_PACKAGE},
         target_text::TargetText,
         units::{Pid, Tid, UnixMicros},
     },
@@ -202,29 +202,33 @@ pub const OUTSIDE_APP: &str = "[outside of the app]";
 /// Whose code is shown. Energy of other code goes to what called it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum App {
-    /// An application's: prefixes of its packages or classes.
+    /// An application's: prefixes of its packages or classes, or [`UNNAMED_PACKAGE`].
     Of(Vec<String>),
     /// All code in Java. Paths without any stay as they are, and so do leaves that say what is not known.
     Java,
 }
 
 impl App {
-    /// `com.acme`, `com.acme.`, and `com.acme.*` are the same; `None` if there is no prefix at all.
+    /// `None` if there is no prefix at all.
     pub fn of(prefixes: &[String]) -> Option<Self> {
-        let trimmed = prefixes.iter().map(|prefix| prefix.trim_end_matches('*').trim_end_matches('.').to_owned());
-        let prefixes: Vec<String> = trimmed.filter(|prefix| !prefix.is_empty()).collect();
+        let prefixes = Self::prefixes(prefixes);
         (!prefixes.is_empty()).then_some(Self::Of(prefixes))
+    }
+
+    /// Prefixes as they are compared: `com.acme`, `com.acme.`, and `com.acme.*` are the same.
+    pub fn prefixes(texts: &[String]) -> Vec<String> {
+        let trimmed = texts.iter().map(|prefix| prefix.trim_end_matches('*').trim_end_matches('.').to_owned());
+        trimmed.filter(|prefix| !prefix.is_empty()).collect()
     }
 
     /// Whether a frame is shown: of Java, or its class is one of these, nested in one, or in such a package.
     pub fn has(&self, frame: &Frame) -> bool {
         let Self::Of(prefixes) = self else { return frame.kind.is_java() };
-        let Some(class) = &frame.class else { return false };
+        let Some(class) = frame.class.as_ref().map(TargetText::raw) else { return false };
         prefixes.iter().any(|prefix| {
-            class
-                .raw()
-                .strip_prefix(prefix.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '$', '/']))
+            let behind = class.strip_prefix(prefix.as_str());
+            behind.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '$', '/']))
+                || prefix == UNNAMED_PACKAGE && !class.contains('.')
         })
     }
 
@@ -302,6 +306,8 @@ mod tests {
             ("com.acme.Shop", "com.acme.Shop$$Lambda/0x1", true),
             ("com.acme.Shop", "com.acme.ShopTest", false),
             ("com.acme", "com.acmeplus.Shop", false),
+            (UNNAMED_PACKAGE, "Shop$Item", true),
+            (UNNAMED_PACKAGE, "com.Shop", false),
         ] {
             let app = App::of(&[prefix.to_owned()]).unwrap();
             assert_eq!(app.has(&frame(class, "run")), expected, "{prefix} {class}");

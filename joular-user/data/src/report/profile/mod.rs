@@ -191,6 +191,15 @@ impl Profile {
         Self { catalog, entries, threads, sampled, charges, overview, ..Self::default() }
     }
 
+    /// What `show` makes of the profile as `app` sees it. The profile stays as it is.
+    pub fn seen_by<T>(&mut self, app: &App, show: impl FnOnce(&Self) -> T) -> T {
+        let seen = self.catalog.paths.of_app(app);
+        let whole = std::mem::replace(&mut self.catalog.paths, seen);
+        let shown = show(self);
+        self.catalog.paths = whole;
+        shown
+    }
+
     /// Energy of all entries.
     pub fn energy(&self) -> MicroJoules {
         self.entries.iter().map(|entry| entry.energy).sum()

@@ -19,6 +19,7 @@ use crate::{
     dataset::error::DataSetError,
     report::{
         Format,
+        app::AppEnergy,
         footprint::{self, FootprintError, Footprints, statement},
         measure::{self, Measure},
         profile::{App, Catalog, EnergyRow, Filter, Profile},
@@ -59,6 +60,8 @@ pub struct Report<'a> {
     pub of_measures: &'a [MeasureTable],
     /// Whose code is shown; `None`: all.
     pub app: Option<&'a App>,
+    /// The application's packages: those of its view, or else those that were found.
+    pub packages: &'a AppEnergy,
     /// Rows of tables, 0: all.
     pub top: usize,
     pub footprints: Option<&'a Footprints<'a>>,
@@ -112,8 +115,21 @@ pub fn run(data: &Path, request: &Request, look: Look, out: &mut impl Write) -> 
     check_that_measures_are_there(data, &profile, request)?;
     let of_measures: Vec<MeasureTable> =
         request.of_measures().map(|of| MeasureTable::of(&profile, of, cut(request))).collect();
-    let top = request.top;
-    let report = Report { profile: &profile, tables: &tables, of_measures: &of_measures, app, top, footprints };
+    let packages = match app {
+        // It has no room for them.
+        _ if request.format == Format::Csv => AppEnergy::default(),
+        Some(App::Of(packages)) => AppEnergy::of(&profile, packages),
+        _ => AppEnergy::found(&profile, &[]),
+    };
+    let report = Report {
+        profile: &profile,
+        tables: &tables,
+        of_measures: &of_measures,
+        app,
+        packages: &packages,
+        top: request.top,
+        footprints,
+    };
     let notices = match footprints.filter(|_| request.format == Format::Csv) {
         Some(footprints) => statement::text(footprints, &profile.overview),
         None => Vec::new(),

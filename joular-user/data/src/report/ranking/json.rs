@@ -18,6 +18,7 @@ use crate::{
     events::HostIdentity,
     model::units::MicroJoules,
     report::{
+        app::PackageEnergy,
         footprint::statement,
         profile::{Amounts, Overview, Profile},
     },
@@ -46,6 +47,7 @@ pub fn report(report: &Report<'_>) -> Value {
         "moved": selected::moved_json(profile),
         "is_app_view": report.has_app(),
         "view": report.view(),
+        "app": packages(report),
         "interval_note": note(report),
         "tables": tables(report),
         "jvms": jvms(profile),
@@ -66,6 +68,14 @@ pub fn report(report: &Report<'_>) -> Value {
         object.insert("footprint".to_owned(), statement::json(footprints, overview));
     }
     object
+}
+
+fn packages(report: &Report<'_>) -> Vec<Value> {
+    let package = |one: &PackageEnergy| {
+        let PackageEnergy { package, total, own } = one;
+        json!({ "package": package, "total_uj": total.0, "self_uj": own.0 })
+    };
+    report.packages.packages.iter().map(package).collect()
 }
 
 fn tables(report: &Report<'_>) -> Vec<Value> {

@@ -14,11 +14,12 @@ use super::{
 use crate::{
     model::{domain::Label, units::MicroJoules},
     report::{
+        app::AppEnergy,
         footprint::statement,
         profile::{Amounts, OUTSIDE_APP, Profile},
     },
     text::{
-        Keep, count, cut, figures,
+        Keep, count, cut, escape, figures,
         figures::Places,
         line::{Line, Style},
         percent, seconds, share,
@@ -90,6 +91,8 @@ pub fn lines(report: &Report<'_>, look: Look) -> Vec<Line> {
 
 /// Processes that are named where a selection has none.
 const NAMED_PROCESSES: usize = 8;
+/// Packages of the application that are named.
+const NAMED_PACKAGES: usize = 4;
 
 /// What could be selected instead.
 fn what_there_is(profile: &Profile) -> String {
@@ -137,7 +140,30 @@ pub fn chosen(report: &Report<'_>) -> Vec<String> {
                 .to_owned(),
         );
     }
+    lines.extend(packages(report));
     lines
+}
+
+/// The application's packages, and how much of the JVMs' energy passes through them. Nothing where no Java code ran.
+fn packages(report: &Report<'_>) -> Option<String> {
+    let AppEnergy { packages, jvms, java } = report.packages;
+    if java.0 == 0 && (jvms.0 == 0 || !report.has_app()) {
+        return None;
+    }
+    let named: Vec<String> = packages.iter().take(NAMED_PACKAGES).map(|one| escape(&one.package)).collect();
+    let part = share(report.packages.reached(), *jvms);
+    let more = match packages.len().saturating_sub(NAMED_PACKAGES) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let advice = if report.has_app() { "" } else { "; --app auto shows it alone" };
+    Some(match named.as_slice() {
+        [] => "App: none found, all Java code is the JDK's or known libraries'; --app PREFIX names other packages"
+            .to_owned(),
+        named => {
+            format!("App: {}{more}; {part:.1} % of the JVMs' energy is on its call paths{advice}", named.join(", "))
+        }
+    })
 }
 
 /// The table for people, names of all rows included.

@@ -2,6 +2,7 @@
 
 mod alike;
 mod allocated;
+mod app;
 mod baseline;
 mod charges;
 mod counted;

@@ -4,6 +4,7 @@ function methodTable(figures, onPick) {
   const text = (row) => figures.strings[row.name];
   const dim = (uj, interval) => element("span", { class: "dim" }, ` ${range(uj, interval, figures.label)}`);
   const all = figures.energy_uj;
+  const inJava = figures.java_methods;
   const hasInferred = figures.methods.some((row) => row.self_inferred_uj > 0);
   const columns = [
     { title: "Method", isText: true, class: "name", value: text, show: (row) => methodCell(figures, row, onPick) },
@@ -20,8 +21,8 @@ function methodTable(figures, onPick) {
     { title: "CPU", value: (row) => row.self_cpu_ns, show: (row) => seconds(row.self_cpu_ns) },
     { title: "Samples", value: (row) => row.self_samples, show: (row) => count(row.self_samples) },
   ];
-  const table = new SortableTable(byId("method-table"), columns, figures.methods, 2);
-  byId("method-note").textContent = `From–to is the 95 % interval of sampling. ${figures.interval_note}`;
+  const table = new SortableTable(byId("method-table"), columns, inJava ?? figures.methods, 2);
+  const note = (view) => { byId("method-note").textContent = `${view}From–to is the 95 % interval of sampling. ${figures.interval_note}`; };
   const filter = byId("method-filter");
   const said = () => {
     const part = filter.value.toLowerCase();
@@ -30,6 +31,17 @@ function methodTable(figures, onPick) {
     byId("method-count").textContent = part ? `${count(kept)} methods, ${joules(sum)} self (${share(sum, all)})` : "";
   };
   filter.addEventListener("input", said);
+  if (inJava === null) return note("");
+  byId("view").textContent = "The flame graph, the power, the heat map and the callers are of all frames. The table of methods begins in the Java view.";
+  byId("all-frames-choice").hidden = false;
+  const choose = () => {
+    const isWhole = byId("all-frames").checked;
+    table.rows = isWhole ? figures.methods : inJava;
+    note(isWhole ? "All frames: native and kernel code have rows of their own. " : "Java view: native and kernel code count for the Java code that called them. ");
+    said();
+  };
+  byId("all-frames").addEventListener("change", choose);
+  choose();
 }
 
 /** What was allocated, by class and by method, if anything was. */

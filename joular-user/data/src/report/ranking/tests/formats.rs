@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::*;
-use crate::report::Format;
+use crate::report::{Format, app::AppEnergy};
 
 const HOSTILE: &str = "<script>alert(1)</script>\"'`|,;\r\n\x1b[2J\u{202e}=1+1\\";
 
@@ -28,7 +28,15 @@ fn written(profile: &Profile, by: By, format: Format, look: Look) -> String {
     let tables = [ranking(profile, by, ALL)];
     let mut out = Vec::new();
     write(
-        &Report { profile, tables: &tables, of_measures: &[], app: None, top: 20, footprints: None },
+        &Report {
+            profile,
+            tables: &tables,
+            of_measures: &[],
+            app: None,
+            packages: &AppEnergy::default(),
+            top: 20,
+            footprints: None,
+        },
         format,
         look,
         &mut out,
