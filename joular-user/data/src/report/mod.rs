@@ -7,6 +7,7 @@
 pub mod artifact;
 pub mod diff;
 pub mod export;
+pub mod flight;
 pub mod flamegraph;
 pub mod footprint;
 mod format;
