@@ -18,6 +18,7 @@ mod documents;
 mod engines;
 mod exports;
 mod fleet;
+mod flight;
 mod footprint;
 mod helm;
 mod hidden_entries;

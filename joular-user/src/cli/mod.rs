@@ -195,8 +195,8 @@ pub enum Command {
     /// Write a web page about a data set: one file that needs no network
     ///
     /// The page has a flame graph, power over time and by method, thread activity, tables, the audit and the quality
-    /// of stacks. Needs no privileges.
-    #[command(after_help = "Example: joular-bpf html joular-out --output shop.html")]
+    /// of stacks. --jfr lays what JDK Flight Recorder recorded beside power. Needs no privileges.
+    #[command(after_help = "Example: joular-bpf html joular-out --output shop.html --jfr shop.jfr")]
     Html(HtmlFlags),
 
     /// Compare two data sets: what changed, by how much, and whether it is more than noise

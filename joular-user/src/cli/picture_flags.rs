@@ -77,6 +77,15 @@ pub struct HtmlFlags {
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     pub output: PathBuf,
 
+    /// Recording of JDK Flight Recorder (.jfr) whose events are laid beside power; can be repeated
+    #[arg(long, value_name = "FILE")]
+    pub jfr: Vec<PathBuf>,
+
+    /// Events of --jfr that are shown, by name or pattern [default: those of applications, and garbage collections, safepoints,
+    /// locks and compilations of the JDK]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', requires = "jfr")]
+    pub jfr_event: Vec<String>,
+
     #[command(flatten)]
     pub levels: LevelFlags,
 

@@ -19,6 +19,7 @@ use joular_data::{
         self, Format, artifact,
         export::{ExportFormat, Selection},
         footprint::FootprintError,
+        html::PageError,
         measure::Measure,
     },
     rollup,
@@ -105,9 +106,13 @@ pub(super) fn html(flags: &HtmlFlags) -> anyhow::Result<Exit> {
     let choice = config::page(&HtmlFlags { part, ..flags.clone() })?;
     say_what_goes_on(&flags.data);
     let progress = Progress::waiting("reading the data set");
-    let (page, headline) = report::html::page(&choice).map_err(plainly)?;
+    let page = report::html::page(&choice).map_err(|error| match error {
+        PageError::Figures(error) => plainly(error),
+        error => error.into(),
+    })?;
     drop(progress);
-    written(&flags.output, &page, &headline.text())
+    page.notices.iter().for_each(|notice| messages::warn(notice));
+    written(&flags.output, &page.bytes, &page.headline.text())
 }
 
 /// An error of the data set as every command has it.

@@ -2,9 +2,9 @@
 
 use joular_data::report::{
     flamegraph::{Drawing, Normalise, Picture},
-    html::PageChoice,
+    html::{Flights, PageChoice},
     measure::Measure,
-    profile::App,
+    profile::{App, Names},
     tree::{Kinds, Levels, Shape},
 };
 
@@ -64,7 +64,10 @@ pub fn page(flags: &HtmlFlags) -> Result<PageChoice, ConfigError> {
         Some(App::Java) => "Java view".to_owned(),
         _ => format!("application view of {}", flags.part.app.join(", ")),
     };
-    Ok(PageChoice { data: flags.data.clone(), filter, app, shape, is_apart, footprint, redaction, view })
+    let events = Names::parse(&flags.jfr_event)
+        .map_err(|error| ConfigError::Invalid { place: "--jfr-event".to_owned(), cause: error.to_string() })?;
+    let flights = Flights { files: flags.jfr.clone(), events };
+    Ok(PageChoice { data: flags.data.clone(), filter, app, shape, is_apart, footprint, redaction, view, flights })
 }
 
 /// `0.05%`, or the same as a fraction: `0.0005`.

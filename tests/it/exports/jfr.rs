@@ -16,7 +16,7 @@ fn run(jfr: &Path, arguments: &[&str], file: &Path) -> String {
 }
 
 /// The fields of all events of a type, as the system's JDK reads them.
-pub(super) fn events(file: &Path, name: &str) -> Vec<Value> {
+pub fn events(file: &Path, name: &str) -> Vec<Value> {
     let arguments = ["print", "--json", "--stack-depth", "64", "--events", name];
     let said: Value = serde_json::from_str(&run(&java::tool("jfr"), &arguments, file)).unwrap();
     let events = said["recording"]["events"].as_array().unwrap();

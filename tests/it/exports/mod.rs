@@ -3,7 +3,7 @@
 
 mod allocations;
 mod hostile;
-mod jfr;
+pub mod jfr;
 mod joularjx;
 mod speedscope;
 

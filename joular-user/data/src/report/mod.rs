@@ -8,6 +8,7 @@ pub mod app;
 pub mod artifact;
 pub mod diff;
 pub mod export;
+pub mod flight;
 pub mod flamegraph;
 pub mod footprint;
 mod format;

@@ -40,6 +40,7 @@ pub(super) const REPORT: Template = Template {
         include_str!("page/timeline.js"),
         include_str!("page/power.js"),
         TABLES,
+        include_str!("page/flight.js"),
         include_str!("page/heat.js"),
         include_str!("page/threads.js"),
         include_str!("page/methods.js"),

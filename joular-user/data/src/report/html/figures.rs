@@ -11,6 +11,7 @@ use super::{
     columns::{PageMeasure, Tree, kind_of, kinds},
     emissions::Emissions,
     facts::{self, Audit, Jvm, Quality},
+    flight::{Flight, FlightFile},
     methods::{self, Method},
     moved::Moved,
     over_time::OverTime,
@@ -64,6 +65,8 @@ pub(super) struct Figures {
     /// What `--alloc` saw.
     allocated: Option<Allocations>,
     collected: Option<Collections>,
+    /// Recordings of Flight Recorder.
+    flights: Vec<FlightFile>,
     /// What `--io` counted.
     moved: Option<Moved>,
     /// What intervals do not cover.
@@ -92,6 +95,7 @@ pub(super) struct Beside {
     pub(super) said: Said,
     pub(super) collected: Collected,
     pub(super) java_methods: Option<Vec<Method>>,
+    pub(super) flights: Vec<Flight>,
 }
 
 pub(super) fn of(
@@ -107,7 +111,7 @@ pub(super) fn of(
     branches.add(profile);
     profile.measures_apart().for_each(|measure| branches.add_beside(profile, measure));
     let tree = Tree::of(&branches.tree(), NODES, &mut strings);
-    let OverTime { clock, power, activity, allocated, moved, .. } = over_time;
+    let OverTime { clock, power, activity, allocated, moved, windows, .. } = over_time;
     let time = Time {
         start_us: clock.start_us,
         end_us: overview.span.map_or(clock.start_us, |(_, end)| end.0),
@@ -139,6 +143,11 @@ pub(super) fn of(
         counters: profile.measured.counters().map(Counter::name).collect(),
         allocated: Allocations::of(profile, &mut strings),
         collected: Collections::of(&beside.collected, allocated, *clock, &mut strings),
+        flights: beside
+            .flights
+            .iter()
+            .map(|flight| flight.shown(&profile.catalog, *clock, windows, &mut strings))
+            .collect(),
         moved: Moved::of(profile, moved, *clock, &mut strings),
         emissions: footprints.map(|footprints| Emissions::of(footprints, profile, &mut strings)),
         audit: Audit::of(overview),

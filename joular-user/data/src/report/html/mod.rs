@@ -16,6 +16,7 @@ pub(super) mod document;
 mod emissions;
 mod facts;
 mod figures;
+mod flight;
 mod methods;
 mod moved;
 mod over_time;
@@ -27,18 +28,22 @@ mod timeline;
 
 use std::path::PathBuf;
 
+use thiserror::Error;
+
+pub use self::flight::Flights;
 use self::{
-    activity::Activity, clock::Clock, collections::AllocatedOverTime, figures::Beside, methods::Method,
-    moved::MovedOverTime, over_time::OverTime, power::Power, strings::Strings, timeline::Said,
+    activity::Activity, clock::Clock, collections::AllocatedOverTime, figures::Beside, flight::Windows,
+    methods::Method, moved::MovedOverTime, over_time::OverTime, power::Power, strings::Strings, timeline::Said,
 };
 use super::{
+    flight::FlightError,
     footprint::{Account, Choices, FootprintError, Footprints},
     headline::Headline,
     profile::{App, Collected, DataSet, Filter, Profile},
     selected,
     tree::{Kinds, Shape},
 };
-use crate::redact::Redaction;
+use crate::{dataset::error::DataSetError, redact::Redaction};
 
 /// What the page is about.
 #[derive(Clone, Debug)]
@@ -55,35 +60,65 @@ pub struct PageChoice {
     pub redaction: Redaction,
     /// Whose code is shown if that is not all, for the page to say.
     pub view: String,
+    /// Recordings of Flight Recorder that are laid beside power.
+    pub flights: Flights,
+}
+
+/// A page that is made.
+#[derive(Clone, Debug)]
+pub struct Page {
+    pub bytes: Vec<u8>,
+    /// What it shows, in a line.
+    pub headline: Headline,
+    /// What its maker should know of it.
+    pub notices: Vec<String>,
+}
+
+/// Why there is no page.
+#[derive(Debug, Error)]
+pub enum PageError {
+    #[error(transparent)]
+    Figures(#[from] FootprintError),
+    #[error(transparent)]
+    Flight(#[from] FlightError),
+}
+
+impl From<DataSetError> for PageError {
+    fn from(error: DataSetError) -> Self {
+        Self::Figures(error.into())
+    }
 }
 
 /// Makes the page.
 ///
 /// # Errors
-/// If the data set cannot be read, or emissions and cost cannot be computed.
-pub fn page(choice: &PageChoice) -> Result<(Vec<u8>, Headline), FootprintError> {
+/// If the data set or a recording of Flight Recorder cannot be read, or emissions and cost cannot be computed.
+pub fn page(choice: &PageChoice) -> Result<Page, PageError> {
     let filter = &choice.filter;
     let mut data = DataSet::open(&choice.data, filter)?;
     let account = choice.footprint.as_ref().map(|choices| Account::open(choices, &data, filter)).transpose()?;
     let overview = data.overview(filter)?;
     let said = Said::read(&data, &overview)?;
     let clock = Clock::of(&data.catalog.runs, &overview);
+    let windows = Windows::of(data.windows(filter));
+    let flights = choice.flights.read(&overview, clock, &windows)?;
     let mut activity = Activity::new(clock);
     data.scan_places(filter, |row| activity.take_place(row))?;
     let power = Power::new(clock, filter, choice.app.as_ref(), choice.shape.kinds);
     let summed = data.sums(filter, |_, _| {})?;
     let collected = Collected::read(&mut data, filter)?;
     let (allocated, moved) = (AllocatedOverTime::default(), MovedOverTime::default());
-    let mut over_time = OverTime { clock, account, power, activity, allocated, moved };
+    let mut over_time = OverTime { clock, account, power, activity, allocated, moved, windows };
     let mut profile = Profile::of(data, summed, overview, filter, choice.app.as_ref(), &mut over_time)?;
     selected::expect_any(&choice.data, &profile, filter)?;
     let headline = Headline::of(&profile);
     let footprints = over_time.account.take().map(|account| account.of(&profile)).transpose()?;
+    let notices = flights.iter().flat_map(|flight| flight.notices(&profile.catalog)).collect();
     let mut strings = Strings::default();
     let java_methods = java_methods(&mut profile, choice, footprints.as_ref(), &mut strings);
-    let beside = Beside { said, collected, java_methods };
+    let beside = Beside { said, collected, java_methods, flights };
     let figures = figures::of(&profile, choice, footprints.as_ref(), &over_time, beside, strings);
-    Ok((document::page(&document::REPORT, &figures), headline))
+    Ok(Page { bytes: document::page(&document::REPORT, &figures), headline, notices })
 }
 
 /// The methods in the Java view, in which reports show them. `None` if nobody asked for that: a page of another view, of

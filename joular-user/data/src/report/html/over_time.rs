@@ -1,6 +1,9 @@
 //! Gathers what the page draws over time, while rows are read.
 
-use super::{activity::Activity, clock::Clock, collections::AllocatedOverTime, moved::MovedOverTime, power::Power};
+use super::{
+    activity::Activity, clock::Clock, collections::AllocatedOverTime, flight::Windows, moved::MovedOverTime,
+    power::Power,
+};
 use crate::report::{
     footprint::Account,
     measure::Measure,
@@ -15,6 +18,8 @@ pub(super) struct OverTime<'a> {
     pub(super) activity: Activity,
     pub(super) allocated: AllocatedOverTime,
     pub(super) moved: MovedOverTime,
+    /// The selection's energy by window.
+    pub(super) windows: Windows,
 }
 
 impl Watch for OverTime<'_> {
@@ -26,6 +31,7 @@ impl Watch for OverTime<'_> {
         self.account.iter_mut().for_each(|account| account.in_time(catalog, row));
         if self.power.take(catalog, row) {
             self.activity.take(catalog, row);
+            self.windows.take(row);
         }
     }
 

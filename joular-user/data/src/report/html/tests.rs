@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-fn choice(root: &std::path::Path) -> PageChoice {
+pub(super) fn choice(root: &std::path::Path) -> PageChoice {
     PageChoice {
         data: root.into(),
         filter: Filter::default(),
@@ -24,13 +24,14 @@ fn choice(root: &std::path::Path) -> PageChoice {
         footprint: None,
         redaction: crate::redact::Redaction::default(),
         view: String::new(),
+        flights: Flights::default(),
     }
 }
 
 /// The figures of a page, as its scripts get them.
 fn figures(choice: &PageChoice) -> (serde_json::Value, Headline) {
-    let (page, headline) = page(choice).unwrap();
-    let page = String::from_utf8(page).unwrap();
+    let Page { bytes, headline, .. } = page(choice).unwrap();
+    let page = String::from_utf8(bytes).unwrap();
     let (_, behind) = page.split_once("id=\"figures\">").unwrap();
     let (json, _) = behind.split_once("</script>").unwrap();
     (serde_json::from_str(json).unwrap(), headline)

@@ -145,8 +145,9 @@ fn a_rollup_and_a_page_of_an_old_data_set_have_none_unless_they_are_asked_to() {
             footprint: None,
             redaction,
             view: String::new(),
+            flights: html::Flights::default(),
         };
-        let page = String::from_utf8(html::page(&choice).unwrap().0).unwrap();
+        let page = String::from_utf8(html::page(&choice).unwrap().bytes).unwrap();
         assert_eq!(page.contains(SECRETS[0]), shown == CommandLines::Full, "{shown:?}");
     }
 }

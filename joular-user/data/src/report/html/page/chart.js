@@ -19,13 +19,18 @@ function timeChart(place, time, [height, left], top, label) {
     svg.append(drawing("line", { class: "grid", x1: left, x2: width - 6, y1: y(top * part), y2: y(top * part) }));
     svg.append(drawing("text", { x: left - 6, y: y(top * part) + 4, "text-anchor": "end" }, label(top * part)));
   }
+  momentMarks(svg, time, inner, x, height - 6);
+  return { svg, x, y, inner, bottom: height - bottom };
+}
+
+/** Moments below a chart that is `inner` wide. `x` is of a bucket. */
+function momentMarks(svg, time, inner, x, y) {
   const marks = Math.max(1, Math.min(6, time.buckets, Math.floor(inner / 80)));
   for (let mark = 0; mark <= marks; mark++) {
     const moment = time.start_us + ((time.end_us - time.start_us) * mark) / marks;
     const anchor = mark === 0 ? "start" : mark === marks ? "end" : "middle";
-    svg.append(drawing("text", { x: x((time.buckets * mark) / marks), y: height - 6, "text-anchor": anchor }, clockTime(moment)));
+    svg.append(drawing("text", { x: x((time.buckets * mark) / marks), y, "text-anchor": anchor }, clockTime(moment)));
   }
-  return { svg, x, y, inner, bottom: height - bottom };
 }
 
 /** Steps, not slopes: a bucket has one value. Raises `below` by the values. */

@@ -29,6 +29,7 @@ function search(text) {
 }
 
 const power = new PowerChart(figures);
+const flight = new FlightLanes(figures);
 const heat = new HeatMap(figures);
 const threads = new ThreadDiagram(figures);
 tiles(figures);
@@ -46,7 +47,7 @@ auditBody(figures);
 runFacts(figures);
 controls.zoom(0);
 
-followTheme(() => [controls, power, heat, threads, collections, moved].forEach((part) => part.draw()));
+followTheme(() => [controls, power, flight, heat, threads, collections, moved].forEach((part) => part.draw()));
 byId("metric").addEventListener("change", (event) => {
   graph.metric = event.target.value;
   controls.zoom(graph.focus);
