@@ -1,6 +1,11 @@
-//! Small Debians with systemd, each in a directory: what packages are installed on.
+//! Small Debians with systemd, each in a directory: what packages are installed on. And packages that are unpacked, each in a
+//! directory, and not installed.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -50,8 +55,34 @@ impl Debian {
         command.args(["--mode=root", "--variant=apt"]).arg(format!("--include={PACKAGES}{}", self.packages));
         command.args(NOT_WANTED.map(|name| format!("--dpkgopt=path-exclude=/usr/share/{name}/*")));
         command.arg(suite.context("/etc/os-release has no VERSION_CODENAME")?).arg(&partial);
-        let output = command.output().with_context(|| format!("starting {PROGRAM}"))?;
-        ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+        run(&mut command)?;
         fs::rename(&partial, &target).with_context(|| format!("moving a Debian to {}", target.display()))
     }
+}
+
+/// Downloads a package and unpacks it to a directory of its name in `directory`, unless it is there. Needs no privileges.
+pub fn unpack(directory: &Path, package: &str) -> Result<PathBuf> {
+    let target = directory.join(package);
+    if target.exists() {
+        return Ok(target);
+    }
+    // Aside first: what an interrupted download left is not taken for whole.
+    let partial = directory.join(format!(".{package}"));
+    if partial.exists() {
+        fs::remove_dir_all(&partial)?;
+    }
+    fs::create_dir_all(&partial).with_context(|| format!("creating {}", partial.display()))?;
+    run(Command::new("apt-get").args(["download", package]).current_dir(&partial))?;
+    let archive = fs::read_dir(&partial)?.flatten().map(|entry| entry.path()).find(|path| path.is_file());
+    let archive = archive.with_context(|| format!("apt-get download {package} left no file"))?;
+    run(Command::new("dpkg-deb").arg("--extract").arg(&archive).arg(&partial))?;
+    fs::remove_file(&archive)?;
+    fs::rename(&partial, &target).with_context(|| format!("moving {package} to {}", target.display()))?;
+    Ok(target)
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let output = command.output().with_context(|| format!("starting {command:?}"))?;
+    ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
 }

@@ -43,25 +43,41 @@ pub fn classes() -> Result<PathBuf> {
 }
 
 fn compile() -> Result<PathBuf> {
-    let classes = paths::target().join("fixtures/java");
     let mut sources = Vec::new();
     list_sources(&paths::fixtures().join("java"), &mut sources)?;
+    let classes = paths::target().join("fixtures/java");
+    let mains: Vec<_> = sources.iter().map(|(path, _)| path.clone()).collect();
+    compile_newer(&sources, &classes, |javac| javac.args(mains))?;
+    Ok(classes)
+}
+
+/// Compiles a class with all that it needs, of sources in a directory and of jars, to `classes`.
+pub fn compile_class(sources: &Path, file: &str, jars: &str, classes: &Path) -> Result<()> {
+    let mut found = Vec::new();
+    list_sources(sources, &mut found)?;
+    compile_newer(&found, classes, |javac| {
+        javac.arg("-sourcepath").arg(sources.parent().unwrap_or(sources)).args(["-cp", jars]).arg(sources.join(file))
+    })
+}
+
+/// Compiles if a source is newer than what was compiled.
+fn compile_newer(
+    sources: &[(PathBuf, SystemTime)],
+    classes: &Path,
+    what: impl FnOnce(&mut Command) -> &mut Command,
+) -> Result<()> {
     let stamp = classes.join("compiled");
     let compiled = fs::metadata(&stamp).and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     let newest = sources.iter().map(|(_, modified)| *modified).max().context("there are no Java sources")?;
     if newest < compiled {
-        return Ok(classes);
+        return Ok(());
     }
-    fs::create_dir_all(&classes).with_context(|| format!("creating {}", classes.display()))?;
-    let output = Command::new(tool("javac"))
-        .args(["--release", "11", "-nowarn", "-d"])
-        .arg(&classes)
-        .args(sources.iter().map(|(path, _)| path))
-        .output()
-        .context("starting javac: is a JDK installed? `cargo xtask setup` says how")?;
+    fs::create_dir_all(classes).with_context(|| format!("creating {}", classes.display()))?;
+    let mut javac = Command::new(tool("javac"));
+    what(javac.args(["--release", "11", "-nowarn", "-d"]).arg(classes));
+    let output = javac.output().context("starting javac: is a JDK installed? `cargo xtask setup` says how")?;
     ensure!(output.status.success(), "javac: {}", String::from_utf8_lossy(&output.stderr));
-    fs::write(&stamp, "").with_context(|| format!("writing {}", stamp.display()))?;
-    Ok(classes)
+    fs::write(&stamp, "").with_context(|| format!("writing {}", stamp.display()))
 }
 
 fn list_sources(dir: &Path, found: &mut Vec<(PathBuf, SystemTime)>) -> Result<()> {

@@ -13,6 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
 use crate::{
+    debian,
     initramfs::Initramfs,
     java::{self, Jdk},
     paths,
@@ -138,33 +139,12 @@ fn newest(line: &str) -> Result<Option<String>> {
     Ok(package.map(|release| format!("linux-image-{release}")))
 }
 
+/// Modules are ten times as large as what starts.
 fn unpack(dir: &Path, package: &str) -> Result<()> {
-    let target = dir.join(package);
-    if target.exists() {
-        return Ok(());
-    }
-    // Aside first: what an interrupted download left is not taken for whole.
-    let partial = dir.join(format!(".{package}"));
-    if partial.exists() {
-        fs::remove_dir_all(&partial)?;
-    }
-    fs::create_dir_all(&partial).with_context(|| format!("creating {}", partial.display()))?;
-    run(Command::new("apt-get").args(["download", package]).current_dir(&partial))?;
-    let archive = fs::read_dir(&partial)?.flatten().map(|entry| entry.path()).find(|path| path.is_file());
-    let archive = archive.with_context(|| format!("apt-get download {package} left no file"))?;
-    run(Command::new("dpkg-deb").arg("--extract").arg(&archive).arg(&partial))?;
-    fs::remove_file(&archive)?;
-    // Modules are ten times as large as what starts.
-    let modules = partial.join("lib/modules");
+    let modules = debian::unpack(dir, package)?.join("lib/modules");
     if modules.exists() {
         fs::remove_dir_all(&modules)?;
     }
-    fs::rename(&partial, &target).with_context(|| format!("moving {package} to {}", target.display()))
-}
-
-fn run(command: &mut Command) -> Result<()> {
-    let output = command.output().with_context(|| format!("starting {command:?}"))?;
-    ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     Ok(())
 }
 

@@ -5,7 +5,9 @@ use std::{fs, path::Path, process::Command, thread};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use joular_tests::{
-    browser, containers, debian, helm, java, jdk, kernels, native, node, paths, python, servers::Program, tmux,
+    browser, containers, debian, helm, java, jdk, kernels, native, node, paths, python,
+    servers::{Program, shop},
+    tmux,
 };
 
 use crate::shell;
@@ -66,6 +68,7 @@ pub fn run() -> Result<()> {
 pub fn slow() -> Result<()> {
     cargo_deny()?;
     kernels();
+    frameworks();
     packaging();
     schemas();
     println!("setup: complete for slow tests");
@@ -221,6 +224,17 @@ fn kernels() {
     shell::step("unpacking Debian's kernels in target/kernels (100 MB)");
     if let Err(error) = install_qemu().and_then(|()| kernels::fetch()) {
         println!("no kernels to test in virtual machines: {error:#}");
+    }
+}
+
+/// Frameworks of web services, whose handlers are tested. A machine without Debian's packages has tests less, which say so.
+fn frameworks() {
+    if shop::are_unpacked() || !shell::exists("apt-get") {
+        return;
+    }
+    shell::step("unpacking Jetty, Spring, RESTEasy, Jersey, gRPC and wrk in target/frameworks (25 MB)");
+    if let Err(error) = shop::unpack() {
+        println!("no frameworks whose handlers are tested: {error:#}");
     }
 }
 

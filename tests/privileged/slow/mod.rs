@@ -11,6 +11,7 @@ mod daemon_set;
 mod day;
 mod debian_package;
 mod fleet;
+mod frameworks;
 mod guests;
 mod hosts;
 mod hotplug;

@@ -51,6 +51,18 @@ impl Image {
             .with_context(|| format!("linking {name} in an image"))
     }
 
+    /// Adds a file or a directory of this machine at another path, which must not be there.
+    pub fn put(&self, from: &Path, path: &str) -> Result<()> {
+        let target = self.inside(path);
+        fs::create_dir_all(target.parent().context("a file has a directory")?)?;
+        copy(from, &target)
+    }
+
+    /// The program of its JDK, as it is inside.
+    pub fn java() -> String {
+        format!("{JDK}/bin/java")
+    }
+
     pub fn root(&self) -> &Path {
         self.root.path()
     }
@@ -82,7 +94,7 @@ pub fn java_command(class: &str) -> Vec<String> {
 
 /// The same where its `java` has another name.
 pub fn named_java_command(name: &str, class: &str) -> Vec<String> {
-    let java = format!("{JDK}/bin/{name}");
+    let java = Path::new(&Image::java()).with_file_name(name).display().to_string();
     let flags = ["-Xmx32m", "-XX:+UseSerialGC", "-XX:CompileCommand=quiet"];
     let dont_inline = format!("-XX:CompileCommand=dontinline,{class}::*");
     let command = [&[java.as_str()][..], &flags, &[&dont_inline, "-cp", CLASSES, class]].concat();

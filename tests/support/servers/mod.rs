@@ -1,8 +1,9 @@
 //! Starts programs that nobody here wrote, and keeps them under load: Tomcat asked by `ab`, the database H2,
 //! and Spark SQL. What they do is not known in advance, but that their stacks must be whole, and what it
-//! may cost to see them.
+//! may cost to see them. What a [`shop`] costs is known, on frameworks that nobody here wrote either.
 
 mod h2;
+pub mod shop;
 mod spark;
 mod tomcat;
 

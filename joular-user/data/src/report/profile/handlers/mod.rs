@@ -1,8 +1,8 @@
 //! Finds the handler of a call path: the method that people wrote for a request, a message or a job.
 //!
 //! A framework calls handlers at one place of its own, the dispatcher. The handler is the first Java method behind it, towards
-//! the leaf, that is not reflection, a proxy or more of the framework ([`rules`]). A path without a dispatcher has no handler:
-//! work before and after a handler, and work that other threads do for it.
+//! the leaf, that is not reflection, a proxy, an interceptor or more of the framework ([`rules`]). A path without a dispatcher has
+//! no handler: work before and after a handler, and work that other threads do for it.
 
 mod rules;
 #[cfg(test)]
@@ -12,6 +12,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
+use self::rules::Rule;
 pub use self::rules::{Rules, RulesError};
 use super::catalog::{FrameIndex, PathIndex, Paths};
 use crate::model::target_text::TargetText;
@@ -76,6 +77,10 @@ impl Handlers {
 enum Step {
     /// Between the dispatcher and its handler.
     Skipped,
+    /// The same, and interceptors may call it before they go on.
+    Platform,
+    /// The same, and interceptors call it to go on.
+    Proceeds,
     Handler,
     /// There is no handler behind the dispatcher.
     None,
@@ -117,9 +122,10 @@ impl<'a> Finder<'a> {
     }
 
     fn behind(&mut self, rule: usize, frames: &[FrameIndex]) -> Option<FrameIndex> {
-        for frame in frames {
+        for (at, frame) in frames.iter().enumerate() {
             match self.step(rule, *frame) {
-                Step::Skipped => {}
+                Step::Skipped | Step::Platform | Step::Proceeds => {}
+                Step::Handler if self.goes_on(rule, frames.get(at + 1..).unwrap_or_default()) => {}
                 Step::Handler => return Some(*frame),
                 Step::None => return None,
             }
@@ -127,19 +133,25 @@ impl<'a> Finder<'a> {
         None
     }
 
+    /// Whether what people wrote calls these to have the next interceptor or the handler called: it is an interceptor, then.
+    fn goes_on(&mut self, rule: usize, frames: &[FrameIndex]) -> bool {
+        if !self.rules.rules.get(rule).is_some_and(Rule::has_interceptors) {
+            return false;
+        }
+        let steps = frames.iter().map(|frame| self.step(rule, *frame));
+        let mut steps = steps.skip_while(|step| matches!(step, Step::Handler | Step::Platform));
+        matches!(steps.next(), Some(Step::Proceeds))
+    }
+
     fn step(&mut self, rule: usize, frame: FrameIndex) -> Step {
         let (rules, paths) = (self.rules, self.paths);
         *self.steps.entry((rule, frame)).or_insert_with(|| {
             let frame = paths.frame(frame);
             if !frame.kind.is_java() {
-                return Step::Skipped;
+                return Step::Platform;
             }
-            let (method, rule) = (frame.method(), rules.rules.get(rule));
-            let is_skipped = rules.skipped.iter().any(|names| names.allow(method.raw()));
-            if is_skipped || rule.is_some_and(|rule| rule.skips(method.raw())) {
-                return Step::Skipped;
-            }
-            if rule.is_some_and(|rule| rule.excepts(method.raw())) { Step::None } else { Step::Handler }
+            let method = frame.method();
+            rules.rules.get(rule).map_or(Step::Handler, |rule| rules.step(rule, method.raw()))
         })
     }
 }

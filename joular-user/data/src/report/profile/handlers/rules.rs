@@ -8,6 +8,7 @@ use std::{
 use serde::Deserialize;
 use thiserror::Error;
 
+use super::Step;
 use crate::report::profile::{filter::FilterError, names::Names};
 
 /// What comes with the program.
@@ -30,8 +31,11 @@ pub enum RulesError {
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     pub(super) rules: Vec<Rule>,
-    /// Methods that are never handlers.
-    pub(super) skipped: Vec<Names>,
+    /// Methods that are never handlers, before what a rule says of them.
+    skipped: Vec<Names>,
+    /// Methods of what programs run on, which are not handlers either, after what a rule says of them. Interceptors call them,
+    /// too.
+    platform: Vec<Names>,
 }
 
 /// How a framework calls handlers.
@@ -43,18 +47,17 @@ pub(super) struct Rule {
     /// Whether a dispatcher nearer the leaf counts before one nearer the root.
     pub(super) is_innermost: bool,
     /// Methods between a dispatcher and a handler.
-    pub(super) skipped: Option<Names>,
+    skipped: Option<Names>,
+    /// Methods that filters and interceptors call to have the next one or the handler called.
+    proceeding: Option<Names>,
     /// Methods that show that there is no handler if one of them comes first.
-    pub(super) excepted: Option<Names>,
+    excepted: Option<Names>,
 }
 
 impl Rule {
-    pub(super) fn skips(&self, method: &str) -> bool {
-        self.skipped.as_ref().is_some_and(|names| names.allow(method))
-    }
-
-    pub(super) fn excepts(&self, method: &str) -> bool {
-        self.excepted.as_ref().is_some_and(|names| names.allow(method))
+    /// Whether it says what interceptors call to go on.
+    pub(super) const fn has_interceptors(&self) -> bool {
+        self.proceeding.is_some()
     }
 }
 
@@ -63,6 +66,8 @@ impl Rule {
 struct File {
     #[serde(default)]
     skip: Vec<String>,
+    #[serde(default)]
+    platform: Vec<String>,
     #[serde(default)]
     rule: Vec<Row>,
 }
@@ -76,6 +81,8 @@ struct Row {
     innermost: bool,
     #[serde(default)]
     skip: Vec<String>,
+    #[serde(default)]
+    proceed: Vec<String>,
     #[serde(default)]
     except: Vec<String>,
 }
@@ -99,7 +106,27 @@ impl Rules {
         let built_in = Self::built_in();
         rules.rules.extend(built_in.rules.iter().cloned());
         rules.skipped.extend(built_in.skipped.iter().cloned());
+        rules.platform.extend(built_in.platform.iter().cloned());
         Ok(Arc::new(rules))
+    }
+
+    /// What a Java method behind a rule's dispatcher is.
+    pub(super) fn step(&self, rule: &Rule, method: &str) -> Step {
+        let is_of = |names: Option<&Names>| names.is_some_and(|names| names.allow(method));
+        let is_of_any = |all: &[Names]| all.iter().any(|names| names.allow(method));
+        if is_of(rule.proceeding.as_ref()) {
+            Step::Proceeds
+        } else if is_of_any(&self.skipped) {
+            Step::Skipped
+        } else if is_of(rule.excepted.as_ref()) {
+            Step::None
+        } else if is_of(rule.skipped.as_ref()) {
+            Step::Skipped
+        } else if is_of_any(&self.platform) {
+            Step::Platform
+        } else {
+            Step::Handler
+        }
     }
 
     pub(super) fn parse(text: &str, path: &Path) -> Result<Self, RulesError> {
@@ -114,7 +141,7 @@ impl Rules {
         let some = |framework: &str, patterns: &[String]| {
             (!patterns.is_empty()).then(|| names(framework, patterns)).transpose()
         };
-        let rule = |Row { framework, dispatchers, innermost, skip, except }: Row| {
+        let rule = |Row { framework, dispatchers, innermost, skip, proceed, except }: Row| {
             if dispatchers.is_empty() {
                 return Err(RulesError::NoDispatcher { path: path(), framework });
             }
@@ -122,11 +149,13 @@ impl Rules {
                 dispatchers: names(&framework, &dispatchers)?,
                 is_innermost: innermost,
                 skipped: some(&framework, &skip)?,
+                proceeding: some(&framework, &proceed)?,
                 excepted: some(&framework, &except)?,
                 framework,
             })
         };
-        let skipped = some("of all", &file.skip)?.into_iter().collect();
-        Ok(Self { rules: file.rule.into_iter().map(rule).collect::<Result<_, _>>()?, skipped })
+        let of_all = |patterns: &[String]| some("of all", patterns).map(|names| names.into_iter().collect());
+        let (skipped, platform) = (of_all(&file.skip)?, of_all(&file.platform)?);
+        Ok(Self { rules: file.rule.into_iter().map(rule).collect::<Result<_, _>>()?, skipped, platform })
     }
 }

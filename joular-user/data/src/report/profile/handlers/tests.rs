@@ -68,6 +68,97 @@ fn spring_calls_methods_of_controllers_through_reflection_and_proxies() {
     expect(&after_spring(&[proxied.as_slice(), &own].concat()), "shop.OrderController.update", "Spring MVC");
 }
 
+/// Stacks as they were recorded, beginning where one is served. `tests/fixtures/servers/shop` has the programs.
+#[test]
+fn frameworks_that_were_recorded_have_handlers() {
+    let mut stacks = 0;
+    for text in include_str!("recorded.txt").split("# ").skip(1) {
+        let (title, methods) = text.split_once('\n').unwrap();
+        let methods: Vec<&str> = methods.lines().filter(|line| !line.is_empty()).collect();
+        let (_, expected) = title.rsplit_once(": ").unwrap();
+        let expected = expected.split_once(", ").map(|(method, framework)| (method.to_owned(), framework.to_owned()));
+        assert_eq!(found(&methods), expected, "{title}");
+        stacks += 1;
+    }
+    assert!(stacks > 10, "{stacks}");
+}
+
+/// As published traces have it.
+#[test]
+fn interceptors_and_filters_are_not_handlers_unless_they_work_themselves() {
+    let invoke = "org.springframework.web.method.support.InvocableHandlerMethod.doInvoke";
+    let aspect = [
+        invoke,
+        "shop.OrderController$$EnhancerBySpringCGLIB$$1.update",
+        "org.springframework.aop.framework.CglibAopProxy$DynamicAdvisedInterceptor.intercept",
+        "org.springframework.aop.aspectj.AspectJAroundAdvice.invoke",
+        "java.lang.reflect.Method.invoke",
+        "shop.LogAspect.around",
+        "java.util.Optional.map",
+        "shop.LogAspect$$Lambda.apply",
+        "shop.LogAspect.proceed",
+    ];
+    let controller = [
+        "org.springframework.aop.aspectj.MethodInvocationProceedingJoinPoint.proceed",
+        "org.springframework.aop.framework.ReflectiveMethodInvocation.proceed",
+        "org.springframework.aop.framework.CglibAopProxy$CglibMethodInvocation.invokeJoinpoint",
+        "shop.OrderController$$FastClassBySpringCGLIB$$2.invoke",
+        "shop.OrderController.update",
+    ];
+    let service = [
+        "shop.Orders$$EnhancerBySpringCGLIB$$3.save",
+        "org.springframework.aop.framework.CglibAopProxy$DynamicAdvisedInterceptor.intercept",
+        "org.springframework.transaction.interceptor.TransactionInterceptor.invoke",
+        "org.springframework.aop.framework.ReflectiveMethodInvocation.proceed",
+        "shop.Orders.save",
+    ];
+    let behind = [aspect.as_slice(), &controller, &service].concat();
+    expect(&after_spring(&behind), "shop.OrderController.update", "Spring MVC");
+    expect(
+        &after_spring(&[&[invoke][..], &controller[4..], &service].concat()),
+        "shop.OrderController.update",
+        "Spring MVC",
+    );
+    expect(&after_spring(&aspect), "shop.LogAspect.around", "Spring MVC");
+    let services =
+        ["javax.servlet.http.HttpServlet.service", "shop.Page.service", "javax.servlet.http.HttpServlet.service"];
+    expect(&[services.as_slice(), &["shop.Cart.doGet"]].concat(), "shop.Cart.doGet", "Servlet");
+}
+
+/// A body that is read for a handler, and servlets of servers and frameworks.
+#[test]
+fn what_frameworks_do_for_all_handlers_has_none() {
+    let jackson = ["com.fasterxml.jackson.databind.ObjectReader.readValue"];
+    for methods in [
+        &[
+            "org.jboss.resteasy.core.MethodInjectorImpl.invoke",
+            "org.jboss.resteasy.core.MethodInjectorImpl.injectArguments",
+        ][..],
+        &[
+            "org.glassfish.jersey.server.model.internal.AbstractJavaResourceMethodDispatcher.dispatch",
+            "org.glassfish.jersey.server.spi.internal.ParameterValueHelper.getParameterValues",
+        ],
+        &[
+            "com.sun.jersey.server.impl.model.method.dispatch.ResourceJavaMethodDispatcher.dispatch",
+            "com.sun.jersey.server.impl.inject.InjectableValuesProvider.getInjectableValues",
+        ],
+        &["jakarta.servlet.http.HttpServlet.service", "org.springframework.web.servlet.FrameworkServlet.doGet"],
+        &[
+            "org.eclipse.jetty.server.Server.handle",
+            "org.eclipse.jetty.ee10.servlet.ServletHandler.handle",
+            "shop.AuthFilter.doFilter",
+        ],
+        &[
+            "io.undertow.server.Connectors.executeRootHandler",
+            "io.undertow.servlet.handlers.FilterHandler.handleRequest",
+        ],
+    ] {
+        assert_eq!(found(&[methods, &jackson].concat()), None, "{methods:?}");
+    }
+    let files = ["jakarta.servlet.http.HttpServlet.service", "org.apache.catalina.servlets.DefaultServlet.doGet"];
+    assert_eq!(found(&files), None);
+}
+
 #[test]
 fn what_a_framework_does_before_and_after_a_handler_has_none() {
     for methods in [
@@ -161,7 +252,12 @@ fn other_frameworks_name_their_handlers() {
             "Micronaut",
         ),
         (
-            &["spark.http.matching.Routes.execute", "spark.RouteImpl$1.handle", "shop.Main.lambda$main$3"],
+            &[
+                "spark.http.matching.Routes.execute",
+                "spark.RouteImpl$1.handle",
+                "shop.Main$$Lambda.handle",
+                "shop.Main.lambda$main$3",
+            ],
             "shop.Main.lambda$main$3",
             "Spark Java",
         ),
