@@ -20,6 +20,7 @@ use joular_data::{
         export::{ExportFormat, Selection},
         footprint::FootprintError,
         measure::Measure,
+        profile::Unreadable,
     },
     rollup,
     shipping::Shipper,
@@ -42,12 +43,14 @@ use crate::{
 
 pub(super) fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
     if flags.watts {
-        let tables = report::watts::read(&flags.data, &config::watts_request(flags)?)?;
+        let request = config::watts_request(flags)?;
+        let tables = naming_skipped(&request.filter.unreadable, || report::watts::read(&flags.data, &request))?;
         unless_closed(tables.write(terminal_width(), &mut io::stdout().lock())).map_err(unwritten("watts"))?;
         return Ok(Exit::Success);
     }
     if let Some(counts) = &flags.requests {
-        let found = report::requests::read(&flags.data, &config::requests(flags, counts)?)?;
+        let wanted = config::requests(flags, counts)?;
+        let found = naming_skipped(&wanted.filter.unreadable, || report::requests::read(&flags.data, &wanted))?;
         unless_closed(found.write(terminal_width(), &mut io::stdout().lock()))
             .map_err(unwritten("joules per request"))?;
         return Ok(Exit::Success);
@@ -60,6 +63,9 @@ pub(super) fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
     };
     let mut out = io::BufWriter::new(out.lock());
     let said = report::ranking::command::run(&flags.data, &request, look, &mut out);
+    if said.is_err() {
+        say_skipped(&request.filter.unreadable);
+    }
     let said = said.map_err(plainly)?;
     unless_closed(said.written).map_err(unwritten("the report"))?;
     said.notices.iter().for_each(|notice| messages::warn(notice));
@@ -67,12 +73,24 @@ pub(super) fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
+/// What `read` gives. Runs that it left out are named, also if it fails in the end.
+fn naming_skipped<T>(unreadable: &Unreadable, read: impl FnOnce() -> T) -> T {
+    let done = read();
+    say_skipped(unreadable);
+    done
+}
+
+fn say_skipped(unreadable: &Unreadable) {
+    unreadable.skipped().line().iter().for_each(|line| messages::warn(line));
+}
+
 fn say_what_goes_on(data: &Path) {
     report::runs::goes_on(data).iter().for_each(|text| messages::info(text));
 }
 
 pub(super) fn list_runs(flags: &RunsFlags) -> anyhow::Result<Exit> {
-    let runs = report::runs::read(&flags.data)?;
+    let unreadable = config::unreadable(flags.strict);
+    let runs = naming_skipped(&unreadable, || report::runs::read(&flags.data, &unreadable))?;
     let width = terminal_width();
     unless_closed(runs.write(flags.json, width, &mut io::stdout().lock())).map_err(unwritten("the list of runs"))?;
     Ok(Exit::Success)
@@ -92,7 +110,8 @@ pub(super) fn jmh(flags: &JmhFlags) -> anyhow::Result<Exit> {
 pub(super) fn flamegraph(flags: &FlamegraphFlags) -> anyhow::Result<Exit> {
     let drawing = config::drawing(flags)?;
     say_what_goes_on(&flags.data);
-    let (picture, headline) = report::flamegraph::draw(&drawing)?;
+    let unreadable = &drawing.filter.unreadable;
+    let (picture, headline) = naming_skipped(unreadable, || report::flamegraph::draw(&drawing))?;
     written(&flags.output, &picture, &headline)
 }
 
@@ -100,8 +119,9 @@ pub(super) fn html(flags: &HtmlFlags) -> anyhow::Result<Exit> {
     let choice = config::page(flags)?;
     say_what_goes_on(&flags.data);
     let progress = Progress::waiting("reading the data set");
-    let (page, headline) = report::html::page(&choice).map_err(plainly)?;
+    let page = report::html::page(&choice).map_err(plainly);
     drop(progress);
+    let (page, headline) = naming_skipped(&choice.filter.unreadable, || page)?;
     written(&flags.output, &page, &headline.text())
 }
 
@@ -129,9 +149,11 @@ pub(super) fn export(flags: &ExportFlags) -> anyhow::Result<Exit> {
     })?;
     let measure = config::exported_measure(flags, format.is_of_one_measure())?;
     let (filter, app) = config::part(&flags.part)?;
-    let _progress = flags.output.is_some().then(|| Progress::waiting("exporting"));
+    let progress = flags.output.is_some().then(|| Progress::waiting("exporting"));
     let selection = Selection { data: &flags.data, filter: &filter, app: app.as_ref(), measure };
-    match format.export(&selection, flags.output.as_deref(), privileges::invoking_user()) {
+    let exported = format.export(&selection, flags.output.as_deref(), privileges::invoking_user());
+    drop(progress);
+    match naming_skipped(&filter.unreadable, || exported) {
         Ok(exported) => {
             let what = match measure {
                 Measure::Energy => format!("{} J, {}", exact_joules(exported.energy), exported.origin),

@@ -47,10 +47,46 @@ impl RunFiles {
         let start = self.place.date();
         (dates().min().unwrap_or(start), dates().max().unwrap_or(start))
     }
+
+    /// All of its files, that with its row first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &StoredFile> {
+        [&self.row].into_iter().chain(self.parts.iter().flat_map(|(_, part)| part.files.values()))
+    }
+
+    /// Whether one of its files has this name for messages.
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        self.all().any(|file| file.path() == path)
+    }
+
+    /// What is wrong with files that no row belongs to.
+    pub(crate) fn no_row(&self, store: &Arc<dyn Store>) -> DataSetError {
+        let (host, run) = self.place.run();
+        DataSetError::NoRunRow { path: store.path().into(), run: format!("{host}/{run}") }
+    }
+}
+
+/// What a data set has.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) runs: Vec<RunFiles>,
+    /// Files of runs whose row is not there: the first of them stands in its place.
+    pub(crate) without_row: Vec<RunFiles>,
 }
 
 /// All runs of a data set, by host and name.
+///
+/// # Errors
+/// If there is none, a run has files but no row, or the store cannot be listed.
 pub(crate) fn find(store: &Arc<dyn Store>) -> Result<Vec<RunFiles>> {
+    let Found { runs, without_row } = find_all(store)?;
+    without_row.first().map_or(Ok(runs), |run| Err(run.no_row(store)))
+}
+
+/// The same with files that no row belongs to.
+///
+/// # Errors
+/// If there is no run, or the store cannot be listed.
+pub(crate) fn find_all(store: &Arc<dyn Store>) -> Result<Found> {
     let mut parts: BTreeMap<(String, String), BTreeMap<FilePlace, FlushFiles>> = BTreeMap::new();
     for table in TABLES {
         for (place, file) in table_files(store, table)? {
@@ -59,18 +95,25 @@ pub(crate) fn find(store: &Arc<dyn Store>) -> Result<Vec<RunFiles>> {
     }
     let mut runs = Vec::new();
     for (place, row) in table_files(store, Runs::NAME)? {
-        let parts = parts.remove(&place.run()).unwrap_or_default();
-        let mut parts: Vec<(FilePlace, FlushFiles)> = parts.into_iter().collect();
-        parts.sort_by(|(a, _), (b, _)| a.order().cmp(&b.order()));
+        let parts = in_order(parts.remove(&place.run()).unwrap_or_default());
         runs.push(RunFiles { row, place, parts });
     }
     if runs.is_empty() {
         return Err(DataSetError::NoRun { path: store.path().into() });
     }
-    match parts.into_keys().next() {
-        Some((host, run)) => Err(DataSetError::NoRunRow { path: store.path().into(), run: format!("{host}/{run}") }),
-        None => Ok(runs),
-    }
+    let of_parts = |parts| {
+        let parts = in_order(parts);
+        let (place, first) = parts.first()?;
+        Some(RunFiles { row: first.files.values().next()?.clone(), place: place.clone(), parts })
+    };
+    Ok(Found { runs, without_row: parts.into_values().filter_map(of_parts).collect() })
+}
+
+/// In the order in which they were written.
+fn in_order(parts: BTreeMap<FilePlace, FlushFiles>) -> Vec<(FilePlace, FlushFiles)> {
+    let mut parts: Vec<(FilePlace, FlushFiles)> = parts.into_iter().collect();
+    parts.sort_by(|(a, _), (b, _)| a.order().cmp(&b.order()));
+    parts
 }
 
 /// All runs with their rows. The rows are read before the files are listed, so a run that has ended by its row has
@@ -85,6 +128,12 @@ pub(crate) fn find_with_rows(store: &Arc<dyn Store>) -> Result<Vec<(RunRow, RunF
         }
     }
     Ok(find(store)?.into_iter().filter_map(|files| Some((read.remove(&files.place.run())?, files))).collect())
+}
+
+/// All runs with their rows' files alone, by host and name.
+pub(crate) fn rows_alone(store: &Arc<dyn Store>) -> Result<Vec<RunFiles>> {
+    let rows = table_files(store, Runs::NAME)?.into_iter();
+    Ok(rows.map(|(place, row)| RunFiles { row, place, parts: Vec::new() }).collect())
 }
 
 /// The files with the rows of all runs, by host and name.

@@ -62,6 +62,10 @@ pub struct PageChoice {
 /// # Errors
 /// If the data set cannot be read, or emissions and cost cannot be computed.
 pub fn page(choice: &PageChoice) -> Result<(Vec<u8>, Headline), FootprintError> {
+    choice.filter.unreadable.reading(|| made(choice))
+}
+
+fn made(choice: &PageChoice) -> Result<(Vec<u8>, Headline), FootprintError> {
     let filter = &choice.filter;
     let mut data = DataSet::open(&choice.data, filter)?;
     let account = choice.footprint.as_ref().map(|choices| Account::open(choices, &data, filter)).transpose()?;

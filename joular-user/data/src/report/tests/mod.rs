@@ -19,4 +19,5 @@ mod per_request;
 mod profile;
 mod secrets;
 mod sessions;
+mod unreadable;
 mod watts;
