@@ -20,9 +20,11 @@ use super::{
 };
 use crate::{
     dataset::{
+        column::Table as _,
         error::{DataSetError, OfDataSet, Result},
         layout::RunName,
-        store::Store,
+        store::{Part, Store, StoredFile},
+        tables::Marks,
     },
     text::escape,
 };
@@ -82,14 +84,14 @@ impl Unreadable {
     pub(crate) fn runs<T>(
         &self,
         store: &Arc<dyn Store>,
+        part: &Part,
         is_wanted: impl Fn(&RunFiles) -> bool,
         read: impl Fn(&RunFiles) -> Result<T>,
     ) -> Result<Vec<(T, RunFiles)>> {
-        let mut found = if self.0.is_some() {
-            files::find_all(store)?
-        } else {
-            Found { runs: files::find(store)?, without_row: Vec::new() }
-        };
+        let mut found = files::find_all(store, part)?;
+        if let (None, Some(run)) = (&self.0, found.without_row.first()) {
+            return Err(run.no_row(store));
+        }
         found.runs.retain(&is_wanted);
         found.without_row.retain(&is_wanted);
         self.kept(store, found, read)
@@ -102,10 +104,11 @@ impl Unreadable {
     pub(crate) fn with_rows(
         &self,
         store: &Arc<dyn Store>,
+        part: &Part,
         is_wanted: impl Fn(&RunFiles) -> bool,
     ) -> Result<Vec<(RunRow, RunFiles)>> {
         if self.0.is_some() {
-            return self.runs(store, is_wanted, |files| run_row::read(&files.row));
+            return self.runs(store, part, is_wanted, |files| run_row::read(&files.row));
         }
         let mut found = files::find_with_rows(store)?;
         found.retain(|(_, files)| is_wanted(files));
@@ -133,6 +136,7 @@ impl Unreadable {
         Found { runs, without_row }: Found,
         read: impl Fn(&RunFiles) -> Result<T>,
     ) -> Result<Vec<(T, RunFiles)>> {
+        StoredFile::expect(runs.iter().flat_map(|files| [&files.row].into_iter().chain(files.of(&[Marks::NAME]))));
         let Some(mut left_out) = self.lock() else {
             return runs.into_iter().map(|files| Ok((read(&files)?, files))).collect();
         };

@@ -108,7 +108,8 @@ fn again(
         let scratch: Arc<dyn Store> = Arc::new(Scratch::within(folder).map_err(DataSetError::from)?);
         // Runs that were not selected are in the data set too.
         let selected: BTreeSet<_> = side.runs.iter().map(|run| (run.info.machine(), &run.info.run_id)).collect();
-        let runs = filter.unreadable.with_rows(&store::open(&side.data)?, |run| filter.may_allow(run))?;
+        let runs =
+            filter.unreadable.with_rows(&store::open(&side.data)?, &filter.part(), |run| filter.may_allow(run))?;
         reattribute::of_runs(runs, &*scratch, |run| {
             Ok::<_, DataSetError>(selected.contains(&(run.machine(), &run.run_id)).then(|| common.for_run(run)))
         })?;

@@ -18,13 +18,14 @@ use super::{
 use crate::{
     attribution::window_report::Category,
     dataset::{
-        layout::{date, recording_of},
+        layout::{date, path_part, recording_of},
         read::{
             files::RunFiles,
             marks::PhaseWindows,
             span::{Span, Stretches},
             unreadable::Unreadable,
         },
+        store::Part,
     },
     model::{
         target_text::TargetText,
@@ -129,6 +130,17 @@ impl Filter {
         let is_early = matches!(self.since, Some(Moment::At(since)) if last < day(since, -1).as_str());
         let is_late = matches!(self.until, Some(Moment::At(until)) if first > day(until, 1).as_str());
         self.may_name(run) && !is_early && !is_late
+    }
+
+    /// The same as far as stores can list it.
+    pub(crate) fn part(&self) -> Part {
+        let day = |moment: Option<Moment>, days: i64| match moment {
+            Some(Moment::At(at)) => Some(date(UnixMicros(at.0.saturating_add(days * DAY_US)))),
+            _ => None,
+        };
+        let folder = |host: &String| format!("host={}", path_part(host));
+        let hosts = self.hosts.literal().map(|hosts| hosts.iter().map(folder).collect());
+        Part { since: day(self.since, -1), until: day(self.until, 1), hosts }
     }
 
     /// The same without regard to time.

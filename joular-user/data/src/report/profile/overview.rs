@@ -18,6 +18,7 @@ use super::{
 use crate::{
     attribution::window_report::{Category, Unattributed},
     dataset::{
+        column::Table as _,
         error::{DataSetError, Result},
         read::{
             columns::{Columns, Flags, Names, Numbers},
@@ -137,6 +138,7 @@ impl DataSet {
     /// If a file cannot be read or is damaged.
     pub fn overview(&mut self, filter: &Filter) -> Result<Overview> {
         let mut overview = Overview { skipped: filter.unreadable.skipped(), ..Overview::default() };
+        self.expect(&[Windows::NAME, Jvms::NAME, Quality::NAME]);
         for run in 0..self.catalog.runs.len() {
             let time = overview.read_windows(self, run, filter)?;
             overview.run_times.push(time);

@@ -96,7 +96,7 @@ impl DataSet {
     /// # Errors
     /// As [`Self::open`].
     pub fn of_store(store: &Arc<dyn Store>, filter: &Filter) -> Result<Self> {
-        Self::of_runs(filter.unreadable.runs(store, |run| filter.may_allow(run), read_run)?, filter)
+        Self::of_runs(filter.unreadable.runs(store, &filter.part(), |run| filter.may_allow(run), read_run)?, filter)
     }
 
     /// The same for runs whose files are known.
@@ -130,6 +130,7 @@ impl DataSet {
             data.files.push(files);
         }
         data.must_have_phases(filter)?;
+        data.expect(&[Processes::NAME, Stacks::NAME, Windows::NAME]);
         for run in 0..data.files.len() {
             data.read_processes(run)?;
             data.read_stacks(run)?;
@@ -168,6 +169,11 @@ impl DataSet {
         Err(DataSetError::NoPhase { path: first.row.path(), known })
     }
 
+    /// Says that these tables will be read, run by run.
+    pub(super) fn expect(&self, tables: &[&str]) {
+        StoredFile::expect(self.files.iter().flat_map(|files| files.of(tables)));
+    }
+
     /// A run's files of a table, in the order in which they were written.
     pub(super) fn files<T: Table>(&self, run: usize) -> Vec<StoredFile> {
         self.files[run].parts.iter().filter_map(|(_, part)| part.file::<T>()).cloned().collect()
@@ -182,6 +188,7 @@ impl DataSet {
         let mut allowed = Allowed::default();
         (self.left_out, self.gc_charged, self.gc_kept) = (Amounts::default(), MicroJoules(0), MicroJoules(0));
         self.must_have_charges(filter)?;
+        self.expect(&[Branches::NAME]);
         for run in 0..self.files.len() {
             let span = filter.span(&self.catalog.runs[run]);
             let mut charges = filter.charge_gc.map(|_| Charges::read(self, run, filter)).transpose()?;

@@ -83,7 +83,7 @@ pub(super) fn read(
     let (threads, windows, quality) = (HashMap::new(), Vec::new(), Quality::default());
     let mut reading = Reading { catalog, tables, threads, windows, quality };
     let mut unmeasured = None;
-    for (row, files) in filter.unreadable.with_rows(&store::open(root)?, |run| filter.may_allow(run))? {
+    for (row, files) in filter.unreadable.with_rows(&store::open(root)?, &filter.part(), |run| filter.may_allow(run))? {
         let is_it = |run: &&Run| (&run.info.run_id, run.info.machine()) == (&row.info.run_id, row.info.machine());
         let Some(run) = catalog.runs.iter().find(is_it) else { continue };
         let measured: Vec<&Domain> = row.info.domains.iter().filter(|domain| is_measured(domain)).collect();
