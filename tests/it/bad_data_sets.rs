@@ -1,8 +1,12 @@
 //! Tests every subcommand that reads a data set, on good and bad ones: it says what is in it, or
 //! what is wrong with which file, and nothing in it takes over a terminal.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
+use joular_data::events::Event;
 use joular_tests::{dataset::share, process::Finished};
 
 use crate::{bad_sets, documents::subcommands, joular_bpf};
@@ -239,16 +243,64 @@ fn files_that_are_missing_are_noticed_or_of_no_consequence() {
     }
 }
 
+/// A data set of two hosts, of which the second one's run has a file that was cut off; also that file.
+fn one_of_two_cut(data: &Path, table: &str) -> PathBuf {
+    for host in ["web-1", "web-2"] {
+        bad_sets::replay(data, |mut event| {
+            if let Event::RunStarted(run) = &mut event {
+                (run.host, run.run_id) = (host.into(), format!("run-of-{host}"));
+            }
+            Some(event)
+        });
+    }
+    bad_sets::cut(data, table)
+}
+
+/// What reads a data set shows what can be read, and what judges or writes one refuses it.
+#[test]
+fn one_bad_run_of_two_is_left_out_by_what_only_reads() {
+    for table in NEEDED {
+        let parent = tempfile::tempdir().unwrap();
+        let data = parent.path().join("one-of-two");
+        let file = one_of_two_cut(&data, table);
+        let (file, whole) = (file.to_str().unwrap(), parent.path().join("whole"));
+        bad_sets::replay(&whole, |mut event| {
+            if let Event::RunStarted(run) = &mut event {
+                (run.host, run.run_id) = ("web-1".into(), "run-of-web-1".to_owned());
+            }
+            Some(event)
+        });
+        for line in command_lines().into_iter().filter(|line| *table == "runs" || reads_more_than_runs(line)) {
+            let finished = run(&line, &data);
+            if ["audit", "baseline", "compact", "rollup", "reattribute", "ship"].contains(&line[0].as_str()) {
+                assert_ne!(finished.code(), Some(0), "{line:?}: {finished:?}");
+                assert!(finished.stderr.contains(file), "{line:?}: {finished:?}");
+                continue;
+            }
+            assert_eq!(finished.code(), Some(0), "{line:?}: {finished:?}");
+            let said = format!("1 of 2 runs was left out: {file}: ");
+            // Markdown escapes what may be in a path.
+            let shown = finished.stdout.replace('\\', "") + &finished.stderr;
+            assert!(shown.contains(&said), "{line:?}: {finished:?}");
+            let strict = [&line[..], &["--strict".to_owned()]].concat();
+            expect_error(&strict, &run(&strict, &data), &[file]);
+        }
+        let lines = |place: &Path| joular_bpf(&["export", place.to_str().unwrap(), "--format", "collapsed"]).stdout;
+        assert_eq!(lines(&data), lines(&whole), "{table}");
+    }
+}
+
 #[test]
 fn another_schema_version_is_refused_with_what_to_use_instead() {
-    for (version, advice) in [("09", "the joular-bpf that wrote it"), ("11", "a newer joular-bpf")] {
+    for (version, advice) in [("09", "the joular-bpf that wrote it"), ("12", "a newer joular-bpf")] {
         let parent = tempfile::tempdir().unwrap();
         let data = parent.path().join("other");
         bad_sets::good(&data);
         bad_sets::of_version(&data, version.as_bytes().try_into().unwrap());
-        let said = format!("it has schema version {version}, this joular-bpf reads version 10: use {advice}");
+        let found = format!("it has schema version {version}");
+        let said = format!("this joular-bpf reads versions 10 to 11: use {advice}");
         for line in command_lines() {
-            expect_error(&line, &run(&line, &data), &[data.to_str().unwrap(), &said]);
+            expect_error(&line, &run(&line, &data), &[data.to_str().unwrap(), &found, &said]);
         }
     }
 }

@@ -130,4 +130,9 @@ pub struct PartFlags {
     #[arg(long, value_name = "BY", num_args = 0..=1, require_equals = true, default_missing_value = "allocated")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub charge_gc: Option<String>,
+
+    /// Fail if a run cannot be read; without this it is left out and named
+    #[arg(long)]
+    #[serde(skip)]
+    pub strict: bool,
 }

@@ -65,6 +65,10 @@ pub struct RunsFlags {
     /// Print a JSON array with an object for each run
     #[arg(long)]
     pub json: bool,
+
+    /// Fail if a run's row cannot be read; without this the run is left out and named
+    #[arg(long)]
+    pub strict: bool,
 }
 
 /// Flags of `audit`.

@@ -19,7 +19,7 @@ use joular_data::{
 
 use super::{app, terminal_width, unless_closed, unwritten};
 use crate::{
-    cli::{BaselineCheckFlags, BaselineCommand, BaselineFlags, BaselineSaveFlags, DiffFlags, Exit},
+    cli::{BaselineCheckFlags, BaselineCommand, BaselineFlags, BaselineSaveFlags, DiffFlags, Exit, PartFlags},
     config,
     experiment::log::Log,
     messages, privileges,
@@ -63,8 +63,9 @@ fn save(flags: &BaselineSaveFlags) -> anyhow::Result<Exit> {
     let flags = before.as_ref().map_or_else(|| Ok(flags.clone()), |before| config::of_session(flags, before))?;
     // A check has these packages, too.
     let part = app::resolved(&flags.part, &[&flags.data])?;
+    // It is what later runs are judged by.
+    let (filter, app) = config::part(&PartFlags { strict: true, ..part.clone() })?;
     let flags = BaselineSaveFlags { part, ..flags };
-    let (filter, app) = config::part(&flags.part)?;
     let (choices, keep) = config::baseline_to_save(&flags)?;
     let text = match before {
         Some(before) => before.with_session(&flags.data, &filter, app.as_ref(), &choices, &keep)?,
@@ -87,7 +88,7 @@ fn said(comparison: &Comparison, choices: &Choices, junit: Option<&PathBuf>) -> 
     let said = comparison.write(choices, terminal_width(), &mut io::stdout().lock());
     unless_closed(said).map_err(unwritten("the comparison"))?;
     if choices.format == Format::Csv {
-        // Its rows have no room for what was done.
+        // Its rows have no room for what was done, and for runs that were left out.
         comparison.notices.iter().for_each(|notice| messages::warn(notice));
     }
     if let Some(path) = junit {

@@ -21,6 +21,7 @@ use joular_data::{
         footprint::FootprintError,
         html::PageError,
         measure::Measure,
+        profile::Unreadable,
     },
     rollup,
     shipping::Shipper,
@@ -43,12 +44,14 @@ use crate::{
 
 pub(super) fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
     if flags.watts {
-        let tables = report::watts::read(&flags.data, &config::watts_request(flags)?)?;
+        let request = config::watts_request(flags)?;
+        let tables = naming_skipped(&request.filter.unreadable, || report::watts::read(&flags.data, &request))?;
         unless_closed(tables.write(terminal_width(), &mut io::stdout().lock())).map_err(unwritten("watts"))?;
         return Ok(Exit::Success);
     }
     if let Some(counts) = &flags.requests {
-        let found = report::requests::read(&flags.data, &config::requests(flags, counts)?)?;
+        let wanted = config::requests(flags, counts)?;
+        let found = naming_skipped(&wanted.filter.unreadable, || report::requests::read(&flags.data, &wanted))?;
         unless_closed(found.write(terminal_width(), &mut io::stdout().lock()))
             .map_err(unwritten("joules per request"))?;
         return Ok(Exit::Success);
@@ -63,6 +66,9 @@ pub(super) fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
     };
     let mut out = io::BufWriter::new(out.lock());
     let said = report::ranking::command::run(&flags.data, &request, look, &mut out);
+    if said.is_err() {
+        say_skipped(&request.filter.unreadable);
+    }
     let said = said.map_err(plainly)?;
     unless_closed(said.written).map_err(unwritten("the report"))?;
     said.notices.iter().for_each(|notice| messages::warn(notice));
@@ -70,12 +76,24 @@ pub(super) fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
+/// What `read` gives. Runs that it left out are named, also if it fails in the end.
+fn naming_skipped<T>(unreadable: &Unreadable, read: impl FnOnce() -> T) -> T {
+    let done = read();
+    say_skipped(unreadable);
+    done
+}
+
+fn say_skipped(unreadable: &Unreadable) {
+    unreadable.skipped().line().iter().for_each(|line| messages::warn(line));
+}
+
 fn say_what_goes_on(data: &Path) {
     report::runs::goes_on(data).iter().for_each(|text| messages::info(text));
 }
 
 pub(super) fn list_runs(flags: &RunsFlags) -> anyhow::Result<Exit> {
-    let runs = report::runs::read(&flags.data)?;
+    let unreadable = config::unreadable(flags.strict);
+    let runs = naming_skipped(&unreadable, || report::runs::read(&flags.data, &unreadable))?;
     let width = terminal_width();
     unless_closed(runs.write(flags.json, width, &mut io::stdout().lock())).map_err(unwritten("the list of runs"))?;
     Ok(Exit::Success)
@@ -97,7 +115,8 @@ pub(super) fn flamegraph(flags: &FlamegraphFlags) -> anyhow::Result<Exit> {
     let part = app::resolved(&flags.part, &data)?;
     let drawing = config::drawing(&FlamegraphFlags { part, ..flags.clone() })?;
     say_what_goes_on(&flags.data);
-    let (picture, headline) = report::flamegraph::draw(&drawing)?;
+    let unreadable = &drawing.filter.unreadable;
+    let (picture, headline) = naming_skipped(unreadable, || report::flamegraph::draw(&drawing))?;
     written(&flags.output, &picture, &headline)
 }
 
@@ -109,8 +128,9 @@ pub(super) fn html(flags: &HtmlFlags) -> anyhow::Result<Exit> {
     let page = report::html::page(&choice).map_err(|error| match error {
         PageError::Figures(error) => plainly(error),
         error => error.into(),
-    })?;
+    });
     drop(progress);
+    let page = naming_skipped(&choice.filter.unreadable, || page)?;
     page.notices.iter().for_each(|notice| messages::warn(notice));
     written(&flags.output, &page.bytes, &page.headline.text())
 }
@@ -139,9 +159,11 @@ pub(super) fn export(flags: &ExportFlags) -> anyhow::Result<Exit> {
     })?;
     let measure = config::exported_measure(flags, format.is_of_one_measure())?;
     let (filter, app) = config::part(&app::resolved(&flags.part, &[&flags.data])?)?;
-    let _progress = flags.output.is_some().then(|| Progress::waiting("exporting"));
+    let progress = flags.output.is_some().then(|| Progress::waiting("exporting"));
     let selection = Selection { data: &flags.data, filter: &filter, app: app.as_ref(), measure };
-    match format.export(&selection, flags.output.as_deref(), privileges::invoking_user()) {
+    let exported = format.export(&selection, flags.output.as_deref(), privileges::invoking_user());
+    drop(progress);
+    match naming_skipped(&filter.unreadable, || exported) {
         Ok(exported) => {
             let what = match measure {
                 Measure::Energy => format!("{} J, {}", exact_joules(exported.energy), exported.origin),

@@ -46,7 +46,8 @@ pub fn baseline_to_save(flags: &BaselineSaveFlags) -> Result<(Choices, Keep), Co
 /// If flags say otherwise, or the baseline has a part that is not known.
 pub fn of_session(flags: &BaselineSaveFlags, baseline: &Baseline) -> Result<BaselineSaveFlags, ConfigError> {
     let part: PartFlags = serde_json::from_value(baseline.part().clone()).map_err(|error| unknown_part(&error))?;
-    if flags.part != PartFlags::default() && flags.part != part {
+    let given = PartFlags { strict: false, ..flags.part.clone() };
+    if given != PartFlags::default() && given != part {
         return Err(other_rows("the selection of a part".to_owned(), baseline.part().to_string()));
     }
     let same = |flag: &str, given: &Option<String>, kept: &str| match given {
@@ -91,7 +92,8 @@ pub fn baseline_to_check(flags: &BaselineCheckFlags, baseline: &Baseline) -> any
             baseline.per_work(flags.work.clone()).map_err(|error: BaselineError| anyhow::Error::from(error))?;
     }
     let selected: PartFlags = serde_json::from_value(baseline.part().clone()).map_err(|error| unknown_part(&error))?;
-    let (filter, app) = part(&selected)?;
+    // A gate is not to pass because a run is missing.
+    let (filter, app) = part(&PartFlags { strict: true, ..selected })?;
     Ok(Check { choices, filter, app })
 }
 

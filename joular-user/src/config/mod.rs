@@ -60,7 +60,7 @@ pub use self::{
     memory::MemoryBy,
     metrics::{Metrics, TlsFiles},
     otlp::Otlp,
-    part::part,
+    part::{part, unreadable},
     picture::{drawing, page},
     policy::policy_choices,
     redaction::{redaction, redaction_if_asked, secrets},

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use joular_data::{
     model::units::Pid,
-    report::profile::{App, ChargeBy, Filter, FilterError, Labels, Moment, Names, Rules, RulesError, filter},
+    report::profile::{
+        App, ChargeBy, Filter, FilterError, Labels, Moment, Names, Rules, RulesError, Unreadable, filter,
+    },
 };
 
 use super::{ConfigError, duration::parse_duration};
@@ -45,8 +47,14 @@ pub fn part(flags: &PartFlags) -> Result<(Filter, Option<App>), ConfigError> {
         exact_names: flags.exact_names,
         no_infer: flags.no_infer,
         charge_gc: flags.charge_gc.as_deref().map(ChargeBy::parse).transpose().map_err(at("charge-gc"))?,
+        unreadable: unreadable(flags.strict),
     };
     Ok((filter, if flags.java { Some(App::Java) } else { App::of(&flags.app) }))
+}
+
+/// What becomes of runs that cannot be read, by `--strict`.
+pub fn unreadable(is_strict: bool) -> Unreadable {
+    if is_strict { Unreadable::default() } else { Unreadable::left_out() }
 }
 
 /// How handlers are found, if any flag is about them.

@@ -23,7 +23,8 @@ pub fn validation(flags: &ValidateFlags) -> Result<Request, ConfigError> {
     let invalid = |place: &str, cause: String| ConfigError::Invalid { place: place.to_owned(), cause };
     let (since, until) = (flags.since.clone(), flags.until.clone());
     let (host, run) = (flags.host.clone(), flags.run.clone());
-    let (filter, _) = part(&PartFlags { since, until, host, run, ..PartFlags::default() })?;
+    // A reference is compared with all that was recorded beside it.
+    let (filter, _) = part(&PartFlags { since, until, host, run, strict: true, ..PartFlags::default() })?;
     let most_shift = parse_duration(&flags.max_shift).map_err(|error| invalid("--max-shift", error.to_string()))?;
     if most_shift.as_secs() > 3600 {
         return Err(invalid("--max-shift", "more than an hour: set the meter's clock, or correct its log".to_owned()));

@@ -43,6 +43,8 @@ struct About {
     meaning: &'static str,
     null: Option<&'static str>,
     hardly_repeats: bool,
+    /// The schema version that it came with; 0: it was always there.
+    since: i64,
 }
 
 impl<K> Column<K> {
@@ -53,7 +55,8 @@ impl<K> Column<K> {
 
     /// The same, with a name in pieces.
     pub(crate) const fn joined(name: [&'static str; 3], source: &'static str, meaning: &'static str) -> Self {
-        Self { about: About { name, unit: "", source, meaning, null: None, hardly_repeats: false }, kind: PhantomData }
+        let about = About { name, unit: "", source, meaning, null: None, hardly_repeats: false, since: 0 };
+        Self { about, kind: PhantomData }
     }
 
     pub(crate) fn name(&self) -> Cow<'static, str> {
@@ -76,6 +79,27 @@ impl<K> Column<K> {
     pub(crate) const fn null(mut self, meaning: &'static str) -> Self {
         self.about.null = Some(meaning);
         self
+    }
+
+    /// Says with which schema version the column came: files of the version before lack it. To be left out again when that
+    /// version is not read any more.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "the version that is written added no column to one that is read")
+    )]
+    pub(crate) const fn since(mut self, version: i64) -> Self {
+        self.about.since = version;
+        self
+    }
+
+    /// Whether files of a schema version may lack it.
+    pub(crate) const fn may_lack(&self, version: i64) -> bool {
+        version < self.about.since
+    }
+
+    /// Whether it may be null.
+    pub(crate) const fn is_nullable(&self) -> bool {
+        self.about.null.is_some()
     }
 }
 
@@ -215,6 +239,11 @@ impl<T: Table> ColumnOf<T> {
     /// What null means; `None`: it is never null.
     pub const fn null(&self) -> Option<&'static str> {
         self.about.null
+    }
+
+    /// The schema version that it came with; 0: it was always there.
+    pub(crate) const fn since(&self) -> i64 {
+        self.about.since
     }
 
     /// The comment that the file of a run's row carries.

@@ -1,6 +1,9 @@
 //! Says what can be wrong with a data set that is read.
 
-use std::path::PathBuf;
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 
 use arrow_schema::ArrowError;
 use parquet::errors::ParquetError;
@@ -35,8 +38,11 @@ pub enum DataSetError {
     Parquet { path: PathBuf, cause: ParquetError },
     #[error("reading {path}: {cause}: the file is damaged: copy it anew from where it was recorded")]
     Arrow { path: PathBuf, cause: ArrowError },
-    #[error("reading {path}: it has schema version {found}, this joular-bpf reads version {known}: use {advice}")]
-    Version { path: PathBuf, found: String, known: i64, advice: &'static str },
+    #[error(
+        "reading {path}: it has schema version {found}{}, this joular-bpf reads {known}: use {advice}",
+        written_by.as_ref().map(|version| format!(" (written by joular-bpf {version})")).unwrap_or_default()
+    )]
+    Version { path: PathBuf, found: String, written_by: Option<String>, known: String, advice: &'static str },
     #[error("reading {path}: column {column} {problem}: the file is not of this schema, or damaged")]
     Column { path: PathBuf, column: String, problem: &'static str },
     #[error("reading {path}: {problem}")]
@@ -92,16 +98,47 @@ pub(crate) type Result<T, E = DataSetError> = std::result::Result<T, E>;
 impl DataSetError {
     /// Whether a file that was listed is not there any more.
     pub fn is_gone(&self) -> bool {
-        matches!(self, Self::Io { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound)
+        matches!(self, Self::Io { cause, .. } | Self::Bucket { cause, .. } if cause.kind() == ErrorKind::NotFound)
+    }
+
+    /// The file that cannot be read, if that is what is wrong, and others may well be readable. A bucket that does not
+    /// answer is not a matter of one file.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Io { path, cause } | Self::Bucket { path, cause } => {
+                let is_of_file = cause.kind() != ErrorKind::Other || cause.raw_os_error().is_some();
+                is_of_file.then_some(path)
+            }
+            Self::NotAFile { path }
+            | Self::TooManyRows { path, .. }
+            | Self::Parquet { path, .. }
+            | Self::Arrow { path, .. }
+            | Self::Version { path, .. }
+            | Self::Column { path, .. }
+            | Self::Damaged { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+}
+
+/// Errors of which some are a data set's.
+pub(crate) trait OfDataSet {
+    /// What is wrong with the data set, if that is the error.
+    fn data_set(&self) -> Option<&DataSetError>;
+}
+
+impl OfDataSet for DataSetError {
+    fn data_set(&self) -> Option<&DataSetError> {
+        Some(self)
     }
 }
 
 /// What a user can do who named a directory that cannot be opened.
 fn advice_on_opening(cause: &std::io::Error) -> &'static str {
     match cause.kind() {
-        std::io::ErrorKind::NotFound => "record into it first, or name the directory that --output named",
-        std::io::ErrorKind::PermissionDenied => "it is another user's: read it as its owner or with sudo",
-        std::io::ErrorKind::NotADirectory => {
+        ErrorKind::NotFound => "record into it first, or name the directory that --output named",
+        ErrorKind::PermissionDenied => "it is another user's: read it as its owner or with sudo",
+        ErrorKind::NotADirectory => {
             "name the directory that --output named; joular-bpf --replay reads a recording (.jrec)"
         }
         _ => "name the directory that --output named",
@@ -111,17 +148,28 @@ fn advice_on_opening(cause: &std::io::Error) -> &'static str {
 /// What a user can do about it, after a colon; empty where there is no advice.
 fn advice_on(cause: &std::io::Error) -> &'static str {
     match cause.kind() {
-        std::io::ErrorKind::PermissionDenied => ": read it as its owner or with sudo",
-        std::io::ErrorKind::NotFound => ": it went away meanwhile, try again",
+        ErrorKind::PermissionDenied => ": read it as its owner or with sudo",
+        ErrorKind::NotFound => ": it went away meanwhile, try again",
         _ => "",
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Error, ErrorKind};
+    use std::io::Error;
 
     use super::*;
+
+    #[test]
+    fn a_bucket_that_is_away_is_not_a_matter_of_one_file() {
+        let bucket = |kind| DataSetError::Bucket { path: "x".into(), cause: Error::new(kind, "told") };
+        assert!(bucket(ErrorKind::NotFound).file().is_some() && bucket(ErrorKind::NotFound).is_gone());
+        assert!(bucket(ErrorKind::PermissionDenied).file().is_some());
+        assert_eq!(bucket(ErrorKind::Other).file(), None);
+        let of_disk = DataSetError::Io { path: "x".into(), cause: Error::from_raw_os_error(5) };
+        assert!(of_disk.file().is_some(), "EIO");
+        assert_eq!(DataSetError::NoRun { path: "x".into() }.file(), None);
+    }
 
     #[test]
     fn advice_is_about_what_is_wrong_with_a_directory() {

@@ -65,6 +65,12 @@ impl FilePlace {
         (host.len() < MOST_CHARS && !host.contains('_')).then_some(host)
     }
 
+    /// The id of its run, if the name tells it.
+    pub(crate) fn run_id(&self) -> Option<&str> {
+        let (run, _) = self.name.rsplit_once('-')?;
+        (run.len() < MOST_CHARS && !run.contains('_')).then_some(run)
+    }
+
     /// The folder of its host, and the part of its name that stands for the run.
     pub(crate) fn run(&self) -> RunName {
         let run = self.name.rsplit_once('-').map_or(self.name.as_str(), |(run, _)| run);

@@ -2,7 +2,7 @@
 //! samples and measured energy stay. The code that a live run uses decides anew who gets which
 //! joule, so the result is what a live run with that policy would have written, byte for byte.
 
-use std::{collections::HashMap, path::Path, sync::Arc};
+use std::{collections::HashMap, path::Path};
 
 use super::error::{DataSetError, Result};
 use crate::{
@@ -103,20 +103,20 @@ pub fn with<E: From<DataSetError>>(
 ) -> Result<Rewritten, E> {
     let to = OutputDirectory::create(to, owner).map_err(DataSetError::from)?;
     let rewriting = Rewriting { to: to.store(), redaction, factors };
-    rewriting.all(&store::open(from)?, |run| policy_of(run).map(Some))
+    rewriting.all(files::find_with_rows(&store::open(from)?)?, |run| policy_of(run).map(Some))
 }
 
-/// The same from store to store. Runs for which `policy_of` gives no policy are left out.
+/// The same of these runs, into a store. Runs for which `policy_of` gives no policy are left out.
 ///
 /// # Errors
 /// As [`run`].
-pub fn of_store<E: From<DataSetError>>(
-    from: &Arc<dyn Store>,
+pub(crate) fn of_runs<E: From<DataSetError>>(
+    runs: Vec<(RunRow, RunFiles)>,
     to: &dyn Store,
     policy_of: impl Fn(&RunInfo) -> Result<Option<Policy>, E>,
 ) -> Result<Rewritten, E> {
     let redaction = Redaction::default().showing(CommandLines::Full);
-    Rewriting { to, redaction: &redaction, factors: None }.all(from, policy_of)
+    Rewriting { to, redaction: &redaction, factors: None }.all(runs, policy_of)
 }
 
 /// How a data set is written again.
@@ -129,11 +129,11 @@ struct Rewriting<'a> {
 impl Rewriting<'_> {
     fn all<E: From<DataSetError>>(
         &self,
-        from: &Arc<dyn Store>,
+        runs: Vec<(RunRow, RunFiles)>,
         policy_of: impl Fn(&RunInfo) -> Result<Option<Policy>, E>,
     ) -> Result<Rewritten, E> {
         let mut rewritten = Rewritten::default();
-        for (mut row, files) in files::find_with_rows(from)? {
+        for (mut row, files) in runs {
             let Some(mut policy) = policy_of(&row.info)? else { continue };
             if let Some(factors) = self.factors {
                 // A model of CPU time says itself what threads draw.

@@ -1,14 +1,31 @@
 //! Holds the data set's schema as a whole: its version, its tables, and the text of docs/schema.md,
 //! which a test compares with the file.
 
+use std::ops::RangeInclusive;
+
 use super::{
     column::{ColumnOf, Get, Table},
     tables::{ForTable, RollupBranches, RollupMethods, list},
 };
 
-/// The version that is written, and the only one that is read. It rises when a column is added or removed, or changes its
-/// name, its type or its meaning: readers expect every column.
+/// The version that is written. It rises by one when columns or tables are added, and by two when anything else changes: a
+/// column's name, type, meaning, or the names that it may have. So the versions beside it can be read ([`read_versions`]).
 pub const SCHEMA_VERSION: i64 = 10;
+
+/// The first version that later ones follow in this way.
+const FIRST_FOLLOWED: i64 = 10;
+
+/// The versions that a program reads which writes this one. Of a later one, columns that it does not know are ignored. A
+/// column that an earlier one lacks is null there, or 0, or false, or empty ([`super::column::Column::since`]).
+pub(crate) fn read_versions(written: i64) -> RangeInclusive<i64> {
+    written.saturating_sub(1).max(FIRST_FOLLOWED)..=written.saturating_add(1)
+}
+
+/// The versions that are read, for people.
+pub(crate) fn known_versions() -> String {
+    let versions = read_versions(SCHEMA_VERSION);
+    format!("versions {} to {}", versions.start(), versions.end())
+}
 
 /// Keys of the files' own metadata.
 pub mod key {
@@ -138,6 +155,27 @@ mod tests {
             before.contains(&format!("version of this schema, now {SCHEMA_VERSION}.")),
             "docs/schema.md: its version"
         );
+    }
+
+    #[test]
+    fn versions_beside_the_one_that_is_written_are_read() {
+        for (written, read) in [(10, 10..=11), (11, 10..=12), (12, 11..=13), (30, 29..=31)] {
+            assert_eq!(read_versions(written), read);
+        }
+    }
+
+    #[test]
+    fn columns_that_came_later_came_with_the_version_before_or_this_one() {
+        struct Check;
+        impl ForTable for Check {
+            fn table<T: Table>(&mut self) {
+                for column in T::columns() {
+                    let since = column.since();
+                    assert!(since == 0 || read_versions(SCHEMA_VERSION).contains(&since), "{}", column.name());
+                }
+            }
+        }
+        list::each(&mut Check);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use parquet::{
     file::properties::WriterProperties,
 };
 
-use super::fixture::files;
+use super::{fixture::files, schema::key};
 
 /// Path of a table's `number`th file.
 pub(crate) fn file(root: &Path, table: &str, number: usize) -> std::path::PathBuf {
@@ -29,18 +29,27 @@ pub(crate) fn tamper(path: &Path, column: &str, change: impl Fn(&mut Vec<Option<
 
 /// Rewrites a file with other values of one column.
 pub(crate) fn rewrite(path: &Path, column: &str, change: impl Fn(&ArrayRef) -> ArrayRef) {
+    rewrite_rows(path, None, |batch| {
+        let (schema, mut columns, _) = batch.into_parts();
+        let index = schema.index_of(column).unwrap();
+        columns[index] = change(&columns[index]);
+        RecordBatch::try_new(schema, columns).unwrap()
+    });
+}
+
+/// Rewrites a file with other rows, and of another schema version if one is given.
+pub(crate) fn rewrite_rows(path: &Path, version: Option<i64>, change: impl Fn(RecordBatch) -> RecordBatch) {
     let bytes = bytes::Bytes::from(fs::read(path).unwrap());
     let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap();
-    let metadata = builder.metadata().file_metadata().key_value_metadata().cloned();
+    let mut metadata = builder.metadata().file_metadata().key_value_metadata().cloned();
+    for pair in metadata.iter_mut().flatten().filter(|pair| version.is_some() && pair.key == key::SCHEMA_VERSION) {
+        pair.value = version.map(|version| version.to_string());
+    }
     let schema = builder.schema().clone();
     let batches: Vec<RecordBatch> = builder.build().unwrap().collect::<Result<_, _>>().unwrap();
-    let batch = concat_batches(&schema, &batches).unwrap();
-    let index = schema.index_of(column).unwrap();
-    let mut columns: Vec<ArrayRef> = batch.columns().to_vec();
-    columns[index] = change(&columns[index]);
-    let batch = RecordBatch::try_new(schema.clone(), columns).unwrap();
+    let batch = change(concat_batches(&schema, &batches).unwrap());
     let properties = WriterProperties::builder().set_key_value_metadata(metadata).build();
-    let mut writer = ArrowWriter::try_new(fs::File::create(path).unwrap(), schema, Some(properties)).unwrap();
+    let mut writer = ArrowWriter::try_new(fs::File::create(path).unwrap(), batch.schema(), Some(properties)).unwrap();
     writer.write(&batch).unwrap();
     writer.close().unwrap();
 }

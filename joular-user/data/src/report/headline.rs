@@ -23,6 +23,8 @@ pub struct Headline {
     pub is_fitted: bool,
     /// Ids of the runs.
     pub runs: Vec<String>,
+    /// How many runs cannot be read, if any.
+    pub skipped: Option<String>,
 }
 
 impl Headline {
@@ -36,6 +38,7 @@ impl Headline {
             ambiguous: profile.overview.ambiguous,
             is_fitted: !profile.overview.watts_by.is_empty(),
             runs: profile.catalog.runs.iter().map(|run| run.info.run_id.clone()).collect(),
+            skipped: profile.overview.skipped.count(),
         }
     }
 
@@ -63,7 +66,10 @@ impl Headline {
             0 => String::new(),
             _ => format!(", {:.1} % of garbage collectors", text::share(self.gc_charged, self.energy)),
         };
-        format!("{joules} J ({label}{doubt}{fitted}) in {seconds:.1} s, {watts:.2} W{inferred}{charged} · {runs}")
+        let skipped = without(self.skipped.as_deref());
+        format!(
+            "{joules} J ({label}{doubt}{fitted}) in {seconds:.1} s, {watts:.2} W{inferred}{charged} · {runs}{skipped}"
+        )
     }
 }
 
@@ -84,7 +90,12 @@ pub fn of_measure(profile: &Profile, measure: Measure) -> String {
         measure => (format!("{amount} {}", measure.name()), format!("{:.2}/s", rate(amount as f64))),
     };
     let ids: Vec<String> = profile.catalog.runs.iter().map(|run| run.info.run_id.clone()).collect();
-    format!("{what} in {seconds:.1} s, {rate}, by {} · {}", text::count(samples, "sample"), runs(&ids))
+    let skipped = without(profile.overview.skipped.count().as_deref());
+    format!("{what} in {seconds:.1} s, {rate}, by {} · {}{skipped}", text::count(samples, "sample"), runs(&ids))
+}
+
+fn without(skipped: Option<&str>) -> String {
+    skipped.map(|count| format!(", without {count} that cannot be read")).unwrap_or_default()
 }
 
 fn runs(ids: &[String]) -> String {
@@ -110,6 +121,7 @@ mod tests {
                 is_fitted: false,
                 inferred: MicroJoules(0),
                 gc_charged: MicroJoules(0),
+                skipped: None,
                 runs: Vec::new(),
             }
             .text()

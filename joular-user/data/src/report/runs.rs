@@ -9,15 +9,15 @@ use std::{
 
 use serde::Serialize;
 
-use super::profile::{Filter, Run};
+use super::profile::{Filter, Run, Unreadable};
 use crate::{
     dataset::{
         error::Result,
         read::{
-            files,
+            files::{self, RunFiles},
             run_row::{self, RunRow},
         },
-        store::{self, ClaimKind, Store, StoredFile},
+        store::{self, ClaimKind, Store},
     },
     events::RunEnd,
     model::{domain::Label, target_text::TargetText, units::MicroJoules},
@@ -56,30 +56,32 @@ struct Listed {
 }
 
 /// # Errors
-/// If there is no data set, or the row of a run cannot be read.
-pub fn read(root: &Path) -> Result<RunList> {
+/// If there is no data set, or the row of a run cannot be read and `unreadable` makes that an error.
+pub fn read(root: &Path, unreadable: &Unreadable) -> Result<RunList> {
     let store = store::open(root)?;
     let recorder = recorder(&store);
-    let found = files::rows(&store)?;
-    if found.is_empty() {
+    if files::rows(&store)?.is_empty() {
         // Says why there is none.
         drop(files::find(&store)?);
     }
-    let rows = rows(found.into_values())?;
+    let rows = rows(&store, unreadable, |_| true)?;
     Ok(RunList(rows.into_iter().map(|(row, data_set)| Listed::of(row, data_set, recorder)).collect()))
 }
 
 /// The rows of runs in the order in which they began, each with the folder of its data set in an experiment.
-fn rows(files: impl Iterator<Item = StoredFile>) -> Result<Vec<(RunRow, Option<TargetText>)>> {
-    let mut rows: Vec<(RunRow, Option<TargetText>)> = Vec::new();
-    for file in files {
-        match run_row::read(&file) {
-            Ok(row) => rows.push((row, file.data_set().map(|folder| folder.to_string_lossy().as_ref().into()))),
-            // It was removed meanwhile.
-            Err(error) if error.is_gone() => {}
-            Err(error) => return Err(error),
-        }
-    }
+fn rows(
+    store: &Arc<dyn Store>,
+    unreadable: &Unreadable,
+    is_wanted: impl Fn(&RunFiles) -> bool,
+) -> Result<Vec<(RunRow, Option<TargetText>)>> {
+    let read = |run: &RunFiles| match run_row::read(&run.row) {
+        Ok(row) => Ok(Some((row, run.row.data_set().map(|folder| folder.to_string_lossy().as_ref().into())))),
+        // It was removed meanwhile.
+        Err(error) if error.is_gone() => Ok(None),
+        Err(error) => Err(error),
+    };
+    let mut rows: Vec<(RunRow, Option<TargetText>)> =
+        unreadable.rows(store, is_wanted, read)?.into_iter().flatten().collect();
     rows.sort_by_key(|(row, _)| row.info.started);
     Ok(rows)
 }
@@ -90,9 +92,9 @@ fn rows(files: impl Iterator<Item = StoredFile>) -> Result<Vec<(RunRow, Option<T
 /// # Errors
 /// As [`read`], but it is no error if there is no run.
 pub fn whole_commands(root: &Path, filter: &Filter) -> Result<Option<Vec<String>>> {
-    let found = files::rows(&store::open(root)?)?;
+    let found = rows(&store::open(root)?, &filter.unreadable, |run| filter.may_name(run))?;
     let run = |row: RunRow| (Run { info: row.info, end: row.end.map(|(end, _)| end), phases: Vec::new() }, ());
-    let mut runs: Vec<(Run, ())> = rows(found.into_values())?.into_iter().map(|(row, _)| run(row)).collect();
+    let mut runs: Vec<(Run, ())> = found.into_iter().map(|(row, _)| run(row)).collect();
     filter.keep_runs(&mut runs);
     let is_whole = |run: &Run| run.end.as_ref().is_some_and(|end| end.reason == RunEnd::OF_COMMAND);
     let are_whole = filter.since.is_none() && filter.until.is_none() && runs.iter().all(|(run, ())| is_whole(run));
@@ -197,7 +199,7 @@ mod tests {
     };
 
     fn listed(root: &Path) -> Vec<(String, Option<u64>, String)> {
-        let runs = read(root).unwrap().0.into_iter();
+        let runs = read(root, &Unreadable::default()).unwrap().0.into_iter();
         runs.map(|run| (run.run_id, run.windows, run.ended)).collect()
     }
 
@@ -258,7 +260,7 @@ mod tests {
         fixture::write_as(root.path(), Policy::default(), "b");
         let written = |json| {
             let mut out = Vec::new();
-            read(root.path()).unwrap().write(json, None, &mut out).unwrap();
+            read(root.path(), &Unreadable::default()).unwrap().write(json, None, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         let (table, json) = (written(false), written(true));

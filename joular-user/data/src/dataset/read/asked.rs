@@ -3,15 +3,12 @@
 
 use std::borrow::Cow;
 
-use parquet::{
-    arrow::{ProjectionMask, arrow_reader::ParquetRecordBatchReaderBuilder},
-    schema::types::SchemaDescriptor,
-};
+use parquet::{arrow::ProjectionMask, schema::types::SchemaDescriptor};
 
-use super::footer;
+use super::{builder::Builder, footer};
 use crate::dataset::{
     error::{DataSetError, Result},
-    store::{Object, StoredFile},
+    store::StoredFile,
 };
 
 /// Names of the columns that a reader asked for.
@@ -39,11 +36,7 @@ impl Asked {
     }
 
     /// The columns as far as the file has them. Of a list's structs all are read, but for texts that nothing has.
-    pub(super) fn mask(
-        &self,
-        file: &StoredFile,
-        builder: &ParquetRecordBatchReaderBuilder<Object>,
-    ) -> Result<ProjectionMask> {
+    pub(super) fn mask(&self, file: &StoredFile, builder: &Builder) -> Result<ProjectionMask> {
         let schema = builder.parquet_schema();
         let mut empty = Vec::new();
         for text in &self.texts {

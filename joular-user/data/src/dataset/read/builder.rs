@@ -2,34 +2,50 @@
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray as _;
 use arrow_schema::{DataType, FieldRef, Fields, Schema, SchemaRef};
 use parquet::{
-    arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder},
+    arrow::{
+        ProjectionMask,
+        arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder},
+    },
+    errors::ParquetError,
     file::metadata::{ParquetMetaData, RowGroupMetaData},
 };
 
-use crate::dataset::{
-    column::Table as _,
-    error::{DataSetError, Result},
-    schema::{Kinds, SCHEMA_VERSION, key},
-    store::{Object, StoredFile},
-    tables::{FrameTable, Stacks},
+use crate::{
+    caught::caught,
+    dataset::{
+        column::Table as _,
+        error::{DataSetError, Result},
+        schema::{self, Kinds, SCHEMA_VERSION, key},
+        store::{Object, StoredFile},
+        tables::{FrameTable, Runs, Stacks, runs},
+    },
 };
 
 /// Rows of one file, or items of the lists in them: a run writes a file when a table
 /// has half a million.
 const MAX_ROWS: i64 = 4_000_000;
+/// Bytes of a program's version.
+const MAX_VERSION: usize = 100;
 
-/// Opens a file of this program's schema version, and reads its footer.
-pub(crate) fn builder(stored: &StoredFile) -> Result<ParquetRecordBatchReaderBuilder<Object>> {
-    let failed = |cause| DataSetError::Parquet { path: stored.path(), cause };
+/// What reads a file.
+pub(super) type Builder = ParquetRecordBatchReaderBuilder<Object>;
+
+/// Opens a file of a schema version that is read, and reads its footer.
+pub(super) fn builder(stored: &StoredFile) -> Result<(Builder, Object)> {
     let file = stored.open()?;
+    let failed = |cause: ParquetError| match file.failure() {
+        Some(cause) => DataSetError::Io { path: stored.path(), cause },
+        None => DataSetError::Parquet { path: stored.path(), cause },
+    };
     let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(failed)?;
-    check(stored, metadata.metadata())?;
+    check(stored, &file, metadata.metadata())?;
     let wanted = as_dictionaries(&metadata);
     let options = ArrowReaderOptions::new().with_schema(wanted);
     let metadata = ArrowReaderMetadata::try_new(metadata.metadata().clone(), options).map_err(failed)?;
-    Ok(ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata))
+    Ok((Builder::new_with_metadata(file.clone(), metadata), file))
 }
 
 /// The file's schema, with names as dictionaries, as they lie in the file: a text is then made
@@ -67,7 +83,7 @@ fn value(metadata: &ParquetMetaData, key: &str) -> Option<String> {
 }
 
 /// Checks what a file must be before anything else in it is used.
-fn check(file: &StoredFile, metadata: &ParquetMetaData) -> Result<()> {
+fn check(file: &StoredFile, object: &Object, metadata: &ParquetMetaData) -> Result<()> {
     if !has_sound_places(metadata) {
         return Err(DataSetError::Damaged { path: file.path(), problem: "a column is at a negative place".into() });
     }
@@ -80,14 +96,36 @@ fn check(file: &StoredFile, metadata: &ParquetMetaData) -> Result<()> {
     if rows.max(values) > MAX_ROWS {
         return Err(DataSetError::TooManyRows { path: file.path(), rows: rows.max(values), most: MAX_ROWS });
     }
-    let found = value(metadata, key::SCHEMA_VERSION).unwrap_or_else(|| "none".to_owned());
-    let version: Option<i64> = found.parse().ok();
-    if version == Some(SCHEMA_VERSION) {
+    let version = version(metadata);
+    if version.is_some_and(|version| schema::read_versions(SCHEMA_VERSION).contains(&version)) {
         return Ok(());
     }
     let is_newer = version.is_some_and(|version| version > SCHEMA_VERSION);
-    let advice = if is_newer { "a newer joular-bpf" } else { "the joular-bpf that wrote it" };
-    Err(DataSetError::Version { path: file.path(), found, known: SCHEMA_VERSION, advice })
+    Err(DataSetError::Version {
+        path: file.path(),
+        found: value(metadata, key::SCHEMA_VERSION).unwrap_or_else(|| "none".to_owned()),
+        written_by: (value(metadata, key::TABLE).as_deref() == Some(Runs::NAME)).then(|| program(object)).flatten(),
+        known: schema::known_versions(),
+        advice: if is_newer { "a newer joular-bpf" } else { "the joular-bpf that wrote it" },
+    })
+}
+
+/// The schema version of a file, if it says one.
+pub(super) fn version(metadata: &ParquetMetaData) -> Option<i64> {
+    value(metadata, key::SCHEMA_VERSION)?.parse().ok()
+}
+
+/// The version of joular-bpf that wrote a run's row, of whatever schema, if the row still says so.
+fn program(object: &Object) -> Option<String> {
+    let read = || {
+        let builder = Builder::try_new(object.clone()).ok()?;
+        let name = runs::VERSION.name();
+        let mask = ProjectionMask::columns(builder.parquet_schema(), [name.as_ref()]);
+        let batch = builder.with_projection(mask).with_batch_size(1).build().ok()?.next()?.ok()?;
+        let versions = batch.column_by_name(&name)?.as_string_opt::<i32>()?.clone();
+        versions.iter().next()?.map(ToOwned::to_owned)
+    };
+    caught(read).flatten().filter(|version| version.len() < MAX_VERSION)
 }
 
 /// The number that the reader relies on; the file's own number is only a claim. Negative ones count

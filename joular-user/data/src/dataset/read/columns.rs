@@ -18,20 +18,25 @@ use arrow_buffer::OffsetBuffer;
 use arrow_schema::Schema;
 use arrow_select::take::{TakeOptions, take};
 use parquet::{
-    arrow::{
-        ProjectionMask,
-        arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder},
-    },
+    arrow::{ProjectionMask, arrow_reader::ParquetRecordBatchReader},
     file::metadata::RowGroupMetaData,
 };
 
 pub(crate) use super::values::{Flags, Names, Numbers, Structs, Texts};
-use super::{asked::Asked, builder::builder, footer, lists::TextLists, span::Span, values};
+use super::{
+    asked::Asked,
+    builder::{Builder, builder, version},
+    footer,
+    lists::TextLists,
+    span::Span,
+    values,
+};
 use crate::{
     caught::caught,
     dataset::{
         column::{Column, kind},
         error::{DataSetError, Result},
+        schema::SCHEMA_VERSION,
         store::{Object, StoredFile},
     },
     model::units::UnixMicros,
@@ -43,35 +48,35 @@ const BATCH_ROWS: usize = 8_192;
 /// A file being read.
 pub(crate) struct TableFile {
     path: PathBuf,
+    object: Object,
+    /// Of its schema.
+    version: i64,
     reader: ParquetRecordBatchReader,
 }
 
 impl TableFile {
-    /// Opens a file of this program's schema version.
+    /// Opens a file of a schema version that is read.
     pub(crate) fn open(file: &StoredFile) -> Result<Self> {
         Self::built(file, builder(file)?, ProjectionMask::all())
     }
 
     /// The same, but reads only what was asked for, and no rows that are known to be of windows outside this span.
     pub(super) fn open_asked(file: &StoredFile, asked: &Asked, span: &Span) -> Result<Self> {
-        let builder = builder(file)?;
+        let (builder, object) = builder(file)?;
         let may_have = |group: &RowGroupMetaData| {
             footer::windows(group).is_none_or(|(first, last)| span.may_have(UnixMicros(first), UnixMicros(last)))
         };
         let groups = builder.metadata().row_groups().iter().enumerate();
         let kept = groups.filter(|(_, group)| may_have(group)).map(|(index, _)| index).collect();
         let mask = asked.mask(file, &builder)?;
-        Self::built(file, builder.with_row_groups(kept), mask)
+        Self::built(file, (builder.with_row_groups(kept), object), mask)
     }
 
-    fn built(
-        file: &StoredFile,
-        builder: ParquetRecordBatchReaderBuilder<Object>,
-        mask: ProjectionMask,
-    ) -> Result<Self> {
+    fn built(file: &StoredFile, (builder, object): (Builder, Object), mask: ProjectionMask) -> Result<Self> {
+        let version = version(builder.metadata()).unwrap_or(SCHEMA_VERSION);
         let reader = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build();
         let reader = reader.map_err(|cause| DataSetError::Parquet { path: file.path(), cause })?;
-        Ok(Self { path: file.path(), reader })
+        Ok(Self { path: file.path(), object, version, reader })
     }
 
     /// The next batch of rows, for [`Self::columns`].
@@ -80,19 +85,27 @@ impl TableFile {
             let problem = "a length in it is wrong".to_owned();
             return Some(Err(DataSetError::Damaged { path: self.path.clone(), problem }));
         };
-        let failed = |cause| DataSetError::Arrow { path: self.path.clone(), cause };
+        let failed = |cause| match self.object.failure() {
+            Some(cause) => DataSetError::Io { path: self.path.clone(), cause },
+            None => DataSetError::Arrow { path: self.path.clone(), cause },
+        };
         next.map(|batch| batch.map_err(failed))
     }
 
     /// A batch of the file's rows by their columns.
     pub(crate) fn columns<'a>(&'a self, batch: &'a RecordBatch) -> Columns<'a> {
-        Columns::of(&self.path, batch, None)
+        Columns::of(&self.path, self.version, batch, None)
+    }
+
+    /// The version of its schema.
+    pub(super) const fn version(&self) -> i64 {
+        self.version
     }
 
     /// Calls `take` for every batch of rows.
     pub(crate) fn batches(mut self, mut take: impl FnMut(&Columns<'_>) -> Result<()>) -> Result<()> {
         while let Some(batch) = self.next_batch() {
-            take(&Columns::of(&self.path, &batch?, None))?;
+            take(&Columns::of(&self.path, self.version, &batch?, None))?;
         }
         Ok(())
     }
@@ -101,6 +114,8 @@ impl TableFile {
 /// Some rows of a table.
 pub(crate) struct Columns<'a> {
     path: &'a Path,
+    /// Of the file's schema.
+    version: i64,
     source: Source<'a>,
 }
 
@@ -116,13 +131,13 @@ enum Source<'a> {
 }
 
 impl<'a> Columns<'a> {
-    pub(super) const fn of(path: &'a Path, batch: &'a RecordBatch, asked: Option<&'a Asked>) -> Self {
-        Self { path, source: Source::Rows(batch, asked) }
+    pub(super) const fn of(path: &'a Path, version: i64, batch: &'a RecordBatch, asked: Option<&'a Asked>) -> Self {
+        Self { path, version, source: Source::Rows(batch, asked) }
     }
 
     /// No rows, of which any column may be asked for.
     pub(super) fn asking(asked: &'a RefCell<Asked>) -> Self {
-        Self { path: Path::new(""), source: Source::Asking(asked) }
+        Self { path: Path::new(""), version: SCHEMA_VERSION, source: Source::Asking(asked) }
     }
 }
 
@@ -148,10 +163,11 @@ impl Columns<'_> {
         Ok(matches!(self.source, Source::Asking(_) | Source::AskingInList(_)) | self.find_if_any(&name)?.is_some())
     }
 
-    /// A column that rows must have; `None` if there are no rows.
-    pub(super) fn find(&self, name: &str) -> Result<Option<&dyn Array>> {
-        match (self.find_if_any(name)?, self.source) {
-            (None, Source::Rows(..)) => Err(self.wrong(name, "is missing")),
+    /// A column that rows must have; `None` if there are no rows, or the column came with a later schema version.
+    fn find<K>(&self, column: &Column<K>) -> Result<Option<&dyn Array>> {
+        let name = column.name();
+        match (self.find_if_any(&name)?, self.source) {
+            (None, Source::Rows(..)) if !column.may_lack(self.version) => Err(self.wrong(&name, "is missing")),
             (found, _) => Ok(found),
         }
     }
@@ -169,24 +185,24 @@ impl Columns<'_> {
         }
     }
 
-    /// What `view` makes of a column, or `empty` if there are no rows.
-    fn values<V>(
+    /// What `view` makes of a column, or `absent` of the number of rows: of none, or of a file that lacks the column.
+    fn values<K, V>(
         &self,
-        name: &str,
+        column: &Column<K>,
         problem: &'static str,
-        empty: V,
+        absent: impl FnOnce(usize) -> V,
         view: impl FnOnce(&dyn Array) -> Option<V>,
     ) -> Result<V> {
-        match self.find(name)? {
-            Some(found) => view(found).ok_or_else(|| self.wrong(name, problem)),
-            None => Ok(empty),
+        match self.find(column)? {
+            Some(found) => view(found).ok_or_else(|| self.wrong(&column.name(), problem)),
+            None => Ok(absent(self.rows())),
         }
     }
 
     pub(crate) fn ints(&self, column: Column<kind::Int>) -> Result<Numbers<'_>> {
         let name = column.name();
         let view = |found: &dyn Array| found.as_primitive_opt::<Int64Type>().cloned();
-        let values = self.values(&name, "is not an integer", Int64Array::new_null(0), view)?;
+        let values = self.values(&column, "is not an integer", |rows| numbers(&column, rows), view)?;
         Ok(Numbers { path: self.path, name, values })
     }
 
@@ -205,7 +221,7 @@ impl Columns<'_> {
             let times = found.as_primitive_opt::<TimestampMicrosecondType>();
             times.map(|times| times.reinterpret_cast::<Int64Type>())
         };
-        let values = self.values(&name, "is not a timestamp", Int64Array::new_null(0), view)?;
+        let values = self.values(&column, "is not a timestamp", |rows| numbers(&column, rows), view)?;
         Ok(Numbers { path: self.path, name, values })
     }
 
@@ -218,7 +234,7 @@ impl Columns<'_> {
             };
             values.as_deref().and_then(|values| values.as_string_opt::<i32>()).cloned()
         };
-        let values = self.values(&name, "is not text", StringArray::new_null(0), view)?;
+        let values = self.values(&column, "is not text", |rows| texts(&column, rows), view)?;
         Ok(Texts { path: self.path, values, name })
     }
 
@@ -233,7 +249,7 @@ impl Columns<'_> {
             let texts = values.values().as_string_opt::<i32>()?.clone();
             Some((values, texts))
         };
-        let (values, texts) = self.values(&name, "is not text", nulls(0), view)?;
+        let (values, texts) = self.values(&column, "is not text", |rows| names(&column, rows), view)?;
         Ok(Names { path: self.path, name, values, texts })
     }
 
@@ -252,24 +268,27 @@ impl Columns<'_> {
 
     pub(crate) fn flags(&self, column: Column<kind::Flag>) -> Result<Flags> {
         let view = |found: &dyn Array| found.as_boolean_opt().cloned();
-        Ok(Flags(self.values(&column.name(), "is not a boolean", BooleanArray::new_null(0), view)?))
+        let absent = |rows| BooleanArray::from(vec![(!column.is_nullable()).then_some(false); rows]);
+        Ok(Flags(self.values(&column, "is not a boolean", absent, view)?))
     }
 
     /// The structs in a list column.
     pub(crate) fn structs(&self, column: Column<kind::Frames>) -> Result<Structs> {
-        let empty =
-            Structs { offsets: OffsetBuffer::new_empty(), values: RecordBatch::new_empty(Schema::empty().into()) };
+        let absent = |rows| Structs {
+            offsets: OffsetBuffer::new_zeroed(rows),
+            values: RecordBatch::new_empty(Schema::empty().into()),
+        };
         let view = |found: &dyn Array| {
             let list = found.as_list_opt()?;
             let values = list.values().as_struct_opt().filter(|values| values.null_count() == 0)?;
             Some(Structs { offsets: list.offsets().clone(), values: RecordBatch::from(values) })
         };
-        self.values(&column.name(), "is not a list of structs", empty, view)
+        self.values(&column, "is not a list of structs", absent, view)
     }
 
     /// The lists of texts in a column.
     pub(crate) fn text_lists(&self, column: Column<kind::TextList>) -> Result<TextLists> {
-        self.values(&column.name(), "is not a list of texts", TextLists::default(), TextLists::of_column)
+        self.values(&column, "is not a list of texts", TextLists::absent, TextLists::of_column)
     }
 
     /// Rows of another batch that belong to the same file.
@@ -278,8 +297,26 @@ impl Columns<'_> {
             Source::Rows(..) => Source::Rows(batch, None),
             Source::Asking(asked) | Source::AskingInList(asked) => Source::AskingInList(asked),
         };
-        Columns { path: self.path, source }
+        Columns { path: self.path, version: self.version, source }
     }
+}
+
+/// A column of numbers that rows lack.
+fn numbers<K>(column: &Column<K>, rows: usize) -> Int64Array {
+    Int64Array::from(vec![(!column.is_nullable()).then_some(0); rows])
+}
+
+/// A column of texts that rows lack.
+fn texts<K>(column: &Column<K>, rows: usize) -> StringArray {
+    StringArray::from(vec![(!column.is_nullable()).then_some(""); rows])
+}
+
+/// A column of names that rows lack, and its dictionary.
+fn names<K>(column: &Column<K>, rows: usize) -> (DictionaryArray<Int32Type>, StringArray) {
+    if column.is_nullable() || rows == 0 {
+        return nulls(rows);
+    }
+    (DictionaryArray::from_iter(std::iter::repeat_n(Some(""), rows)), StringArray::from(vec![""]))
 }
 
 /// A column of names without any, and its dictionary.

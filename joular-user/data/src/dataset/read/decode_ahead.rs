@@ -70,15 +70,19 @@ pub(crate) fn batches(
         // On an error the receivers go, and with them whoever wants to send.
         receivers.into_iter().try_for_each(|(file, receiver): (&StoredFile, Batches)| {
             let path = file.path();
-            receiver.into_iter().try_for_each(|batch| take(&Columns::of(&path, &batch?, Some(&asked))))?;
+            receiver.into_iter().try_for_each(|batch| {
+                let (version, batch) = batch?;
+                take(&Columns::of(&path, version, &batch, Some(&asked)))
+            })?;
             allow_one();
             Ok(())
         })
     })
 }
 
-type Batches = Receiver<Result<RecordBatch>>;
-type Sender = SyncSender<Result<RecordBatch>>;
+/// Each with the version of its file's schema.
+type Batches = Receiver<Result<(i64, RecordBatch)>>;
+type Sender = SyncSender<Result<(i64, RecordBatch)>>;
 
 fn ends(
     (file, (sender, receiver)): (&StoredFile, (Sender, Batches)),
@@ -97,7 +101,7 @@ fn send(file: &StoredFile, open: &impl Fn(&StoredFile) -> Result<TableFile>, sen
     };
     while let Some(batch) = file.next_batch() {
         let is_last = batch.is_err();
-        if sender.send(batch).is_err() || is_last {
+        if sender.send(batch.map(|batch| (file.version(), batch))).is_err() || is_last {
             return;
         }
     }

@@ -1,17 +1,21 @@
 //! Finds the runs of a data set and the files of each ([`crate::dataset::layout`]).
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use super::run_row::{self, RunRow};
 use crate::dataset::{
     column::Table,
     error::{DataSetError, Result},
     layout::{FilePlace, RunName},
-    store::{Store, StoredFile},
+    store::{Part, Store, StoredFile},
     tables::{Runs, TABLES},
 };
 
-/// Files of one table, as many as ten hosts write in a year. It bounds a hostile directory.
+/// Files that are listed at most, of those that the filter allows by their folders: their names take some 2 GB then.
 pub(crate) const MAX_FILES: usize = 10_000_000;
 
 /// The files of one flush.
@@ -47,30 +51,115 @@ impl RunFiles {
         let start = self.place.date();
         (dates().min().unwrap_or(start), dates().max().unwrap_or(start))
     }
+
+    /// All of its files, that with its row first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &StoredFile> {
+        [&self.row].into_iter().chain(self.parts.iter().flat_map(|(_, part)| part.files.values()))
+    }
+
+    /// Its files of these tables, table by table.
+    pub(crate) fn of<'a>(&'a self, tables: &'a [&str]) -> impl Iterator<Item = &'a StoredFile> {
+        tables.iter().flat_map(|table| self.parts.iter().filter_map(|(_, part)| part.named(table)))
+    }
+
+    /// Whether one of its files has this name for messages.
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        self.all().any(|file| file.path() == path)
+    }
+
+    /// What is wrong with files that no row belongs to.
+    pub(crate) fn no_row(&self, store: &Arc<dyn Store>) -> DataSetError {
+        let (host, run) = self.place.run();
+        DataSetError::NoRunRow { path: store.path().into(), run: format!("{host}/{run}") }
+    }
+}
+
+/// What a data set has.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) runs: Vec<RunFiles>,
+    /// Files of runs whose row is not there: the first of them stands in its place.
+    pub(crate) without_row: Vec<RunFiles>,
 }
 
 /// All runs of a data set, by host and name.
+///
+/// # Errors
+/// If there is none, a run has files but no row, or the store cannot be listed.
 pub(crate) fn find(store: &Arc<dyn Store>) -> Result<Vec<RunFiles>> {
-    let mut parts: BTreeMap<(String, String), BTreeMap<FilePlace, FlushFiles>> = BTreeMap::new();
-    for table in TABLES {
-        for (place, file) in table_files(store, table)? {
-            parts.entry(place.run()).or_default().entry(place).or_default().files.insert(table, file);
+    let Found { runs, without_row } = find_all(store, &Part::default())?;
+    without_row.first().map_or(Ok(runs), |run| Err(run.no_row(store)))
+}
+
+/// The same of a part of the data set, with files that no row belongs to.
+///
+/// # Errors
+/// If there is no run, or the store cannot be listed.
+pub(crate) fn find_all(store: &Arc<dyn Store>, part: &Part) -> Result<Found> {
+    let tables: Vec<&str> = [Runs::NAME].into_iter().chain(TABLES).collect();
+    let mut rows: Vec<(FilePlace, StoredFile)> = Vec::new();
+    let mut parts: BTreeMap<RunName, BTreeMap<FilePlace, FlushFiles>> = BTreeMap::new();
+    for within in store.list_part(&tables, part, MAX_FILES)? {
+        let Some((table, place)) = place_of(store, &within) else { continue };
+        let file = StoredFile::new(store, within);
+        match TABLES.into_iter().find(|known| *known == table) {
+            Some(table) => {
+                drop(parts.entry(place.run()).or_default().entry(place).or_default().files.insert(table, file))
+            }
+            None => rows.push((place, file)),
         }
     }
+    rows.extend(earlier_rows(store, part, &rows, &parts)?);
+    rows.sort_by(|(a, _), (b, _)| a.cmp(b));
     let mut runs = Vec::new();
-    for (place, row) in table_files(store, Runs::NAME)? {
-        let parts = parts.remove(&place.run()).unwrap_or_default();
-        let mut parts: Vec<(FilePlace, FlushFiles)> = parts.into_iter().collect();
-        parts.sort_by(|(a, _), (b, _)| a.order().cmp(&b.order()));
+    for (place, row) in rows {
+        let parts = in_order(parts.remove(&place.run()).unwrap_or_default());
         runs.push(RunFiles { row, place, parts });
     }
-    if runs.is_empty() {
+    if runs.is_empty() && !(part.is_narrow() && has_run(store)?) {
         return Err(DataSetError::NoRun { path: store.path().into() });
     }
-    match parts.into_keys().next() {
-        Some((host, run)) => Err(DataSetError::NoRunRow { path: store.path().into(), run: format!("{host}/{run}") }),
-        None => Ok(runs),
+    let of_parts = |parts| {
+        let parts = in_order(parts);
+        let (place, first) = parts.first()?;
+        Some(RunFiles { row: first.files.values().next()?.clone(), place: place.clone(), parts })
+    };
+    Ok(Found { runs, without_row: parts.into_values().filter_map(of_parts).collect() })
+}
+
+/// Whether there is a run anywhere in the data set.
+fn has_run(store: &Arc<dyn Store>) -> Result<bool> {
+    match store.list(Runs::NAME, 1) {
+        Ok(rows) => Ok(!rows.is_empty()),
+        Err(DataSetError::TooManyFiles { .. }) => Ok(true),
+        Err(error) => Err(error),
     }
+}
+
+/// Rows of runs that began before the part of a data set that was listed, and go on in it.
+fn earlier_rows(
+    store: &Arc<dyn Store>,
+    part: &Part,
+    rows: &[(FilePlace, StoredFile)],
+    parts: &BTreeMap<RunName, BTreeMap<FilePlace, FlushFiles>>,
+) -> Result<Vec<(FilePlace, StoredFile)>> {
+    let known: HashSet<RunName> = rows.iter().map(|(place, _)| place.run()).collect();
+    let missing: HashSet<&RunName> = parts.keys().filter(|run| !known.contains(*run)).collect();
+    if part.since.is_none() || missing.is_empty() {
+        return Ok(Vec::new());
+    }
+    let hosts: BTreeSet<String> = missing.iter().map(|(host, _)| host.clone()).collect();
+    let earlier = Part { since: None, until: part.since.clone(), hosts: Some(hosts.into_iter().collect()) };
+    let listed = store.list_part(&[Runs::NAME], &earlier, MAX_FILES)?.into_iter();
+    let row = |within: PathBuf| Some((place_of(store, &within)?.1, StoredFile::new(store, within)));
+    Ok(listed.filter_map(row).filter(|(place, _)| missing.contains(&place.run())).collect())
+}
+
+/// In the order in which they were written.
+fn in_order(parts: BTreeMap<FilePlace, FlushFiles>) -> Vec<(FilePlace, FlushFiles)> {
+    let mut parts: Vec<(FilePlace, FlushFiles)> = parts.into_iter().collect();
+    parts.sort_by(|(a, _), (b, _)| a.order().cmp(&b.order()));
+    parts
 }
 
 /// All runs with their rows. The rows are read before the files are listed, so a run that has ended by its row has
@@ -87,6 +176,12 @@ pub(crate) fn find_with_rows(store: &Arc<dyn Store>) -> Result<Vec<(RunRow, RunF
     Ok(find(store)?.into_iter().filter_map(|files| Some((read.remove(&files.place.run())?, files))).collect())
 }
 
+/// All runs with their rows' files alone, by host and name.
+pub(crate) fn rows_alone(store: &Arc<dyn Store>) -> Result<Vec<RunFiles>> {
+    let rows = table_files(store, Runs::NAME)?.into_iter();
+    Ok(rows.map(|(place, row)| RunFiles { row, place, parts: Vec::new() }).collect())
+}
+
 /// The files with the rows of all runs, by host and name.
 pub(crate) fn rows(store: &Arc<dyn Store>) -> Result<BTreeMap<RunName, StoredFile>> {
     Ok(table_files(store, Runs::NAME)?.into_iter().map(|(place, file)| (place.run(), file)).collect())
@@ -95,13 +190,15 @@ pub(crate) fn rows(store: &Arc<dyn Store>) -> Result<BTreeMap<RunName, StoredFil
 fn table_files(store: &Arc<dyn Store>, table: &str) -> Result<Vec<(FilePlace, StoredFile)>> {
     let listed = store.list(table, MAX_FILES)?.into_iter();
     let mut files: Vec<_> =
-        listed.filter_map(|within| Some((place_of(store, &within)?, StoredFile::new(store, within)))).collect();
+        listed.filter_map(|within| Some((place_of(store, &within)?.1, StoredFile::new(store, within)))).collect();
     files.sort_by(|(a, _), (b, _)| a.cmp(b));
     Ok(files)
 }
 
-fn place_of(store: &Arc<dyn Store>, within: &Path) -> Option<FilePlace> {
-    FilePlace::of(store.data_set_of(within).1)
+/// The table of a file and its place in it.
+fn place_of(store: &Arc<dyn Store>, within: &Path) -> Option<(String, FilePlace)> {
+    let within = store.data_set_of(within).1;
+    Some((within.iter().next()?.to_str()?.to_owned(), FilePlace::of(within)?))
 }
 
 #[cfg(test)]

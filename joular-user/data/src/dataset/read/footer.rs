@@ -27,7 +27,7 @@ pub(crate) struct Footer {
 
 impl Footer {
     pub(crate) fn read(file: &StoredFile) -> Result<Self> {
-        let builder = builder(file)?;
+        let (builder, _) = builder(file)?;
         let file = builder.metadata().file_metadata();
         let pairs = file.key_value_metadata().into_iter().flatten();
         let own = pairs.filter(|pair| pair.key != ARROW_SCHEMA_META_KEY);

@@ -12,13 +12,14 @@ pub(crate) struct TextLists {
     values: StringArray,
 }
 
-impl Default for TextLists {
-    fn default() -> Self {
-        Self { lists: ListBuilder::new(StringBuilder::new()).finish(), values: StringArray::new_null(0) }
-    }
-}
-
 impl TextLists {
+    /// Of so many rows, without any text.
+    pub(super) fn absent(rows: usize) -> Self {
+        let mut lists = ListBuilder::new(StringBuilder::new());
+        (0..rows).for_each(|_| lists.append(true));
+        Self { lists: lists.finish(), values: StringArray::new_null(0) }
+    }
+
     /// `None`: it is not one.
     pub(super) fn of_column(column: &dyn Array) -> Option<Self> {
         let lists: ListArray = column.as_list_opt()?.clone();

@@ -13,5 +13,6 @@ pub(crate) mod rollup;
 pub(crate) mod run_row;
 pub mod span;
 pub(crate) mod stacks;
+pub mod unreadable;
 mod values;
 pub(crate) mod windows;

@@ -4,8 +4,10 @@
 //! (`read/decode_ahead.rs`), and shipping has its own. Credentials and all options come from the environment, by the
 //! names that the clouds' own tools use.
 
+mod ahead;
 mod errors;
 mod file;
+mod listing;
 
 use std::{
     collections::HashMap,
@@ -16,9 +18,8 @@ use std::{
     time::Duration,
 };
 
-use futures_util::StreamExt as _;
 use object_store::{
-    ClientConfigKey, Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, RetryConfig,
+    ClientConfigKey, Error, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, RetryConfig,
     aws::{AmazonS3Builder, AmazonS3ConfigKey},
     azure::{AzureConfigKey, MicrosoftAzureBuilder},
     gcp::{GoogleCloudStorageBuilder, GoogleConfigKey},
@@ -26,9 +27,12 @@ use object_store::{
 };
 use tokio::runtime::{Builder, Runtime};
 
-use self::file::BucketFile;
+use self::{
+    ahead::Ahead,
+    file::{BucketFile, Named},
+};
 use super::{
-    Claim, ClaimKind, Object, Published, Store,
+    Claim, ClaimKind, Object, Part, Published, Store,
     place::{BucketUrl, Cloud},
 };
 use crate::{
@@ -39,6 +43,9 @@ use crate::{
 /// For one request, answer included. The client's own name for times.
 const REQUEST: &str = "60s";
 const CONNECT: &str = "10s";
+
+/// Requests at once.
+const IN_FLIGHT: usize = 64;
 
 /// Retries within one operation: enough for an answer that was lost. Shipping tries again by itself, and people would
 /// rather know.
@@ -51,8 +58,9 @@ pub(super) struct Bucket {
     url: PathBuf,
     prefix: String,
     client: Arc<Client>,
-    /// Of files that were listed, in bytes.
-    sizes: Mutex<HashMap<PathBuf, u64>>,
+    /// Size and tag of files that were listed.
+    listed: Mutex<HashMap<PathBuf, (u64, Option<String>)>>,
+    ahead: Arc<Ahead>,
 }
 
 /// What talks to a bucket.
@@ -95,7 +103,8 @@ impl Bucket {
 
     fn of_client(url: &Path, prefix: &str, store: Box<dyn ObjectStore>) -> Self {
         let client = Arc::new(Client { store, runtime: OnceLock::new() });
-        Self { url: url.to_owned(), prefix: prefix.to_owned(), client, sizes: Mutex::default() }
+        let (url, prefix) = (url.to_owned(), prefix.to_owned());
+        Self { url, prefix, client, listed: Mutex::default(), ahead: Arc::default() }
     }
 
     fn key(&self, within: &Path) -> Result<Key, Error> {
@@ -137,6 +146,24 @@ impl Bucket {
         DataSetError::Bucket { path: self.url.join(within), cause: errors::told(error) }
     }
 
+    /// What is known of a file by its listing.
+    fn listed(&self, file: &Path) -> Option<Named> {
+        let known = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let (size_bytes, tag) = known.get(file)?.clone();
+        drop(known);
+        Some(Named { key: self.key(file).ok()?, size_bytes, tag })
+    }
+
+    /// The same, or what the bucket says if it was not listed.
+    fn named(&self, file: &Path) -> Result<Named, Error> {
+        if let Some(named) = self.listed(file) {
+            return Ok(named);
+        }
+        let key = self.key(file)?;
+        let size_bytes = self.client.wait(self.size_of(&key))?;
+        Ok(Named { key, size_bytes, tag: None })
+    }
+
     async fn size_of(&self, key: &Key) -> Result<u64, Error> {
         Ok(self.client.store.head(key).await?.size)
     }
@@ -148,41 +175,42 @@ impl Store for Bucket {
     }
 
     fn list(&self, table: &str, most: usize) -> ReadResult<Vec<PathBuf>> {
-        let table_path = Path::new(table);
-        let unread = |error: &Error| self.unread(table_path, error);
-        let key = self.key(table_path).map_err(|error| unread(&error))?;
-        let mut found = Vec::new();
-        let mut sizes = HashMap::new();
-        let listed = self.client.wait(async {
-            let mut objects = self.client.store.list(Some(&key));
-            while let Some(object) = objects.next().await {
-                let object = object?;
-                if let Some(within) = self.within(&object.location) {
-                    if found.len() >= most {
-                        return Ok(false);
-                    }
-                    sizes.insert(within.clone(), object.size);
-                    found.push(within);
-                }
+        self.list_part(&[table], &Part::default(), most)
+    }
+
+    fn list_part(&self, tables: &[&str], part: &Part, most: usize) -> ReadResult<Vec<PathBuf>> {
+        let first = Path::new(tables.first().copied().unwrap_or_default());
+        let keys = tables.iter().map(|table| self.key(Path::new(table))).collect::<Result<Vec<_>, _>>();
+        let (mut found, mut known) = (Vec::new(), HashMap::new());
+        let is_too_many = |object: &ObjectMeta| {
+            if let Some(within) = self.within(&object.location) {
+                known.insert(within.clone(), (object.size, object.e_tag.clone()));
+                found.push(within);
             }
-            Ok(true)
-        });
-        if !listed.map_err(|error| unread(&error))? {
-            return Err(DataSetError::TooManyFiles { path: self.url.join(table), most });
+            found.len() > most
+        };
+        let listed =
+            keys.and_then(|keys| self.client.wait(listing::each(&*self.client.store, keys, part, is_too_many)));
+        if !listed.map_err(|error| self.unread(first, &error))? {
+            return Err(DataSetError::TooManyFiles { path: self.url.join(first), most });
         }
-        self.sizes.lock().unwrap_or_else(PoisonError::into_inner).extend(sizes);
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner).extend(known);
         Ok(found)
     }
 
+    fn expect(&self, files: &mut dyn Iterator<Item = &Path>) {
+        let listed = files.filter_map(|file| Some((file.to_owned(), self.listed(file)?)));
+        self.ahead.begin(&self.client, listed.collect());
+    }
+
     fn open(&self, file: &Path) -> ReadResult<Object> {
-        let unread = |error: &Error| self.unread(file, error);
-        let key = self.key(file).map_err(|error| unread(&error))?;
-        let known = self.sizes.lock().unwrap_or_else(PoisonError::into_inner).get(file).copied();
-        let size_bytes = match known {
-            Some(size_bytes) => size_bytes,
-            None => self.client.wait(self.size_of(&key)).map_err(|error| unread(&error))?,
-        };
-        Ok(Object::new(BucketFile::new(Arc::clone(&self.client), key, size_bytes), size_bytes))
+        if let Some(bytes) = self.ahead.take(file) {
+            let size_bytes = bytes.len() as u64;
+            return Ok(Object::new(bytes, size_bytes));
+        }
+        let named = self.named(file).map_err(|error| self.unread(file, &error))?;
+        let size_bytes = named.size_bytes;
+        Ok(Object::new(BucketFile::new(Arc::clone(&self.client), named), size_bytes))
     }
 
     fn publish(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
@@ -213,6 +241,13 @@ impl Store for Bucket {
     /// Files of a bucket are whole and never change, so nobody has to be kept away.
     fn claim(&self, _kind: ClaimKind) -> Result<Claim> {
         Ok(Claim::new(None::<()>))
+    }
+}
+
+impl Drop for Bucket {
+    /// What is still being fetched is nobody's.
+    fn drop(&mut self) {
+        self.ahead.end();
     }
 }
 
@@ -248,5 +283,7 @@ fn client(place: &BucketUrl) -> Result<Box<dyn ObjectStore>, Error> {
     })
 }
 
+#[cfg(test)]
+mod requests_tests;
 #[cfg(test)]
 mod tests;

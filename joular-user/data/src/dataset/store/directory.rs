@@ -18,7 +18,7 @@ use std::{
 use rustix::fs::OFlags;
 
 use super::{
-    Claim, ClaimKind, Object, Published, Room, Store,
+    Claim, ClaimKind, Object, Part, Published, Room, Store,
     create::no_links,
     held::{HeldDirectory, Obstacle},
     lock::{self, LOCK},
@@ -84,6 +84,26 @@ impl LocalDirectory {
         folder.ok_or_else(|| OutputError::NotADirectory { action: "creating", path })
     }
 
+    /// The files of a table's hosts that may be wanted, of all dates: a listing costs little here, and a run of several days
+    /// is read as a whole.
+    fn listed(&self, table: &str, part: &Part, most: usize) -> ReadResult<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        let table_folder = self.root.join(table);
+        for (date, date_path) in entries(&table_folder)? {
+            for (host, host_path) in entries(&date_path)?.into_iter().filter(|(host, _)| part.has_host(host)) {
+                for (name, _) in entries(&host_path)? {
+                    if files.len() >= most {
+                        return Err(DataSetError::TooManyFiles { path: table_folder, most });
+                    }
+                    if name.ends_with(".parquet") {
+                        files.push([table, &date, &host, &name].iter().collect());
+                    }
+                }
+            }
+        }
+        Ok(files)
+    }
+
     /// Writes a file as `partial_name`, and moves it whole to where it belongs.
     fn place(
         &self,
@@ -120,21 +140,12 @@ impl Store for LocalDirectory {
     }
 
     fn list(&self, table: &str, most: usize) -> ReadResult<Vec<PathBuf>> {
-        let mut files = Vec::new();
-        let table_folder = self.root.join(table);
-        for (date, date_path) in entries(&table_folder)? {
-            for (host, host_path) in entries(&date_path)? {
-                for (name, _) in entries(&host_path)? {
-                    if files.len() >= most {
-                        return Err(DataSetError::TooManyFiles { path: table_folder, most });
-                    }
-                    if name.ends_with(".parquet") {
-                        files.push([table, &date, &host, &name].iter().collect());
-                    }
-                }
-            }
-        }
-        Ok(files)
+        self.listed(table, &Part::default(), most)
+    }
+
+    fn list_part(&self, tables: &[&str], part: &Part, most: usize) -> ReadResult<Vec<PathBuf>> {
+        let listed = tables.iter().map(|table| self.listed(table, part, most));
+        Ok(listed.collect::<ReadResult<Vec<_>>>()?.concat())
     }
 
     fn open(&self, file: &Path) -> ReadResult<Object> {

@@ -12,6 +12,7 @@ mod held;
 pub mod lock;
 mod object;
 mod output_directory;
+mod part;
 mod place;
 mod ring;
 mod room;
@@ -32,6 +33,7 @@ pub use self::{
     directory::LocalDirectory,
     object::{Object, ReadAt},
     output_directory::OutputDirectory,
+    part::Part,
     place::PlaceError,
     ring::{Limits, Ring},
     room::{KeepFree, Room},
@@ -62,6 +64,21 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// # Errors
     /// If the store cannot be listed, or has more than `most` files.
     fn list(&self, table: &str, most: usize) -> Result<Vec<PathBuf>>;
+
+    /// The same of several tables, as far as they may be in a part of the data set. It may list others, too.
+    ///
+    /// # Errors
+    /// As [`Self::list`]; `most` is of one table, or of all.
+    fn list_part(&self, tables: &[&str], _part: &Part, most: usize) -> Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        for table in tables {
+            files.extend(self.list(table, most)?);
+        }
+        Ok(files)
+    }
+
+    /// Says which files will be opened next, in this order: a store that is far away may fetch them meanwhile.
+    fn expect(&self, _files: &mut dyn Iterator<Item = &Path>) {}
 
     /// The folder of the data set that a file belongs to, and the file's path within that. There is a folder only
     /// where this unites several data sets.
@@ -203,6 +220,15 @@ pub struct StoredFile {
 impl StoredFile {
     pub fn new(store: &Arc<dyn Store>, within: impl Into<PathBuf>) -> Self {
         Self { store: Arc::clone(store), within: within.into() }
+    }
+
+    /// Says that these files of one store will be opened next: see [`Store::expect`].
+    pub(crate) fn expect<'a>(files: impl Iterator<Item = &'a Self>) {
+        let mut files = files.peekable();
+        if let Some(first) = files.peek() {
+            let store = Arc::clone(&first.store);
+            store.expect(&mut files.map(|file| file.within.as_path()));
+        }
     }
 
     /// The name for messages.

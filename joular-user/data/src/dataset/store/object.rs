@@ -4,7 +4,7 @@ use std::{
     fmt,
     fs::File,
     io::{self, BufReader, Read},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use bytes::Bytes;
@@ -42,6 +42,8 @@ impl ReadAt for Bytes {
 pub struct Object {
     bytes: Arc<dyn ReadAt>,
     size_bytes: u64,
+    /// Why it could not be read, the first time. The libraries that decode it tell errors as text only.
+    failure: Arc<OnceLock<io::Error>>,
 }
 
 impl fmt::Debug for Object {
@@ -52,11 +54,16 @@ impl fmt::Debug for Object {
 
 impl Object {
     pub fn new(bytes: impl ReadAt + 'static, size_bytes: u64) -> Self {
-        Self { bytes: Arc::new(bytes), size_bytes }
+        Self { bytes: Arc::new(bytes), size_bytes, failure: Arc::default() }
     }
 
     pub const fn size_bytes(&self) -> u64 {
         self.size_bytes
+    }
+
+    /// Why its bytes could not be had, if that is what went wrong; else what they say is wrong.
+    pub(crate) fn failure(&self) -> Option<io::Error> {
+        self.failure.get().map(copy_of)
     }
 
     pub(super) fn read_all(self) -> io::Result<Vec<u8>> {
@@ -64,6 +71,11 @@ impl Object {
         ObjectReader { object: self, at: 0 }.read_to_end(&mut all)?;
         Ok(all)
     }
+}
+
+/// An error that says the same.
+fn copy_of(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| io::Error::new(error.kind(), error.to_string()), io::Error::from_raw_os_error)
 }
 
 /// Reads an object from an offset on.
@@ -77,7 +89,8 @@ impl Read for ObjectReader {
         // What was added to a file since it was opened is not part of it.
         let left = usize::try_from(self.object.size_bytes.saturating_sub(self.at)).unwrap_or(usize::MAX);
         let room = buffer.len().min(left);
-        let count = self.object.bytes.read_at(buffer.get_mut(..room).unwrap_or_default(), self.at)?;
+        let read = self.object.bytes.read_at(buffer.get_mut(..room).unwrap_or_default(), self.at);
+        let count = read.inspect_err(|error| drop(self.object.failure.set(copy_of(error))))?;
         self.at = self.at.saturating_add(count as u64);
         Ok(count)
     }
@@ -132,6 +145,21 @@ mod tests {
         for (start, length) in [(0, 9), (8, 1), (u64::MAX, 1), (0, usize::MAX)] {
             assert!(object().get_bytes(start, length).is_err(), "{start} {length}");
         }
+    }
+
+    #[test]
+    fn why_its_bytes_cannot_be_had_is_remembered() {
+        struct Away;
+        impl ReadAt for Away {
+            fn read_at(&self, _buffer: &mut [u8], _offset: u64) -> io::Result<usize> {
+                Err(io::Error::new(io::ErrorKind::NotFound, "it is gone"))
+            }
+        }
+        let away = Object::new(Away, 8);
+        assert!(away.failure().is_none());
+        assert!(away.clone().get_bytes(0, 8).is_err());
+        let failure = away.failure().unwrap();
+        assert_eq!((failure.kind(), failure.to_string()), (io::ErrorKind::NotFound, "it is gone".to_owned()));
     }
 
     #[test]

@@ -11,3 +11,4 @@ mod marks;
 mod reattribute;
 mod ring;
 mod stores;
+mod versions;

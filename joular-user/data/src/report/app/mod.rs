@@ -64,7 +64,8 @@ pub struct PackageEnergy {
 /// # Errors
 /// If the data set cannot be read.
 pub fn find(data: &Path, filter: &Filter, libraries: &[String]) -> Result<Vec<String>> {
-    let found = AppEnergy::found(&Profile::read(data, filter, None)?, libraries);
+    let profile = filter.unreadable.reading(|| Profile::read(data, filter, None))?;
+    let found = AppEnergy::found(&profile, libraries);
     Ok(found.packages.into_iter().map(|package| package.package).collect())
 }
 

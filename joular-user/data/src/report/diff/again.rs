@@ -13,9 +13,12 @@ use super::{
     comparability::{Differences, division},
     warnings,
 };
-use crate::dataset::{
-    DataSetError, reattribute,
-    store::{self, Scratch, Store},
+use crate::{
+    dataset::{
+        DataSetError, reattribute,
+        store::{self, Scratch, Store},
+    },
+    report::profile::Filter,
 };
 
 /// Both sides, as far as possible alike.
@@ -49,10 +52,11 @@ pub enum Obstacle {
     Data(#[from] DataSetError),
 }
 
-/// Attributes in a temporary file in `folder`; `read` reads a side from there.
+/// Attributes the runs that `filter` allows in a temporary file in `folder`; `read` reads a side from there.
 pub fn alike(
     a: Side,
     b: Side,
+    filter: &Filter,
     folder: Option<&Path>,
     read: impl Fn(&Arc<dyn Store>, &Path) -> Result<Side, DataSetError>,
 ) -> Sides {
@@ -60,7 +64,7 @@ pub fn alike(
     if differences.divided.is_empty() {
         return Sides::as_they_are(a, b);
     }
-    match again([&a, &b], &differences, folder, read) {
+    match again([&a, &b], &differences, filter, folder, read) {
         Err(obstacle) => Sides { obstacle: Some(obstacle), ..Sides::as_they_are(a, b) },
         Ok([again_a, again_b]) => {
             let names = match (&again_a, &again_b) {
@@ -84,6 +88,7 @@ pub fn alike(
 fn again(
     sides: [&Side; 2],
     differences: &Differences,
+    filter: &Filter,
     folder: Option<&Path>,
     read: impl Fn(&Arc<dyn Store>, &Path) -> Result<Side, DataSetError>,
 ) -> Result<[Option<Side>; 2], Obstacle> {
@@ -103,7 +108,9 @@ fn again(
         let scratch: Arc<dyn Store> = Arc::new(Scratch::within(folder).map_err(DataSetError::from)?);
         // Runs that were not selected are in the data set too.
         let selected: BTreeSet<_> = side.runs.iter().map(|run| (run.info.machine(), &run.info.run_id)).collect();
-        reattribute::of_store(&store::open(&side.data)?, &*scratch, |run| {
+        let runs =
+            filter.unreadable.with_rows(&store::open(&side.data)?, &filter.part(), |run| filter.may_allow(run))?;
+        reattribute::of_runs(runs, &*scratch, |run| {
             Ok::<_, DataSetError>(selected.contains(&(run.machine(), &run.run_id)).then(|| common.for_run(run)))
         })?;
         Ok(Some(read(&scratch, &side.data)?))

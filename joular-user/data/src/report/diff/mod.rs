@@ -50,11 +50,14 @@ pub use self::{
 use super::{
     Format,
     measure::{Measure, Unit},
-    profile::{App, Filter},
+    profile::{App, Filter, Unreadable},
     requests::RequestsError,
 };
 use crate::{
-    dataset::{error::DataSetError, store::Store},
+    dataset::{
+        error::{DataSetError, OfDataSet},
+        store::Store,
+    },
     model::target_text::TargetText,
     text::{count, escape},
 };
@@ -139,6 +142,16 @@ pub enum DiffError {
     Work { flag: &'static str, counts: usize, data: String, runs: usize },
 }
 
+impl OfDataSet for DiffError {
+    fn data_set(&self) -> Option<&DataSetError> {
+        match self {
+            Self::Data(error) => Some(error),
+            Self::Requests(RequestsError::Data(error)) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 /// How to compare, and what to show of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choices {
@@ -215,7 +228,11 @@ pub struct Comparison {
 /// # Errors
 /// If there is no run in one, a file cannot be read or is damaged, or work is not counted by run.
 pub fn run(a: &Path, b: &Path, filter: &Filter, app: Option<&App>, choices: &Choices) -> Result<Comparison, DiffError> {
-    let (a, b) = (Side::read(a, filter, app, choices)?, Side::read(b, filter, app, choices)?);
+    let read = |root: &Path| Side::read(root, filter, app, choices);
+    let (mut a, b) = filter.unreadable.reading(|| Ok::<_, DataSetError>((read(a)?, read(b)?)))?;
+    // Those of B, too.
+    a.overview.skipped = filter.unreadable.skipped();
+    let skipped = a.overview.skipped.clone();
     if let Per::Work { a: work_a, b: work_b } = &choices.per {
         a.expect_work_of_each_run("--work-a", work_a)?;
         b.expect_work_of_each_run("--work-b", work_b)?;
@@ -228,8 +245,10 @@ pub fn run(a: &Path, b: &Path, filter: &Filter, app: Option<&App>, choices: &Cho
         // How energy is divided does not matter to it.
         return Ok(Comparison::of(Sides::as_they_are(a, b), choices));
     }
-    let read = |store: &Arc<dyn Store>, root: &Path| Side::of_store(store, root, filter, app, choices);
-    let sides = again::alike(a, b, choices.again_in.as_deref(), read);
+    let own = Filter { unreadable: Unreadable::default(), ..filter.clone() };
+    let read = |store: &Arc<dyn Store>, root: &Path| Side::of_store(store, root, &own, app, choices);
+    let mut sides = again::alike(a, b, filter, choices.again_in.as_deref(), read);
+    sides.a.overview.skipped = skipped;
     match &choices.per {
         Per::Request { a, b } => Ok(requests::compare(sides, choices, [a, b])?),
         _ => Ok(Comparison::of(sides, choices)),
@@ -259,6 +278,7 @@ impl Comparison {
         let mut found = warnings::of(&a, &b, obstacle.as_ref(), &total, choices);
         found.warnings.extend(warnings::too_few(sessions));
         notices.extend(warnings::apart(sessions));
+        notices.extend(a.overview.skipped.line());
         let are_comparable = found.are_comparable();
         let warnings = found.warnings;
         Self { a, b, of_runs, times: None, sessions, total, phases, rows, warnings, notices, are_comparable }

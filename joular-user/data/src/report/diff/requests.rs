@@ -56,6 +56,7 @@ pub(super) fn compare(sides: Sides, choices: &Choices, files: [&Path; 2]) -> Res
     let mut found = warnings::of(&a, &b, obstacle.as_ref(), &total, choices);
     found.warnings.extend(warnings::too_few(sessions));
     notices.extend(warnings::apart(sessions));
+    notices.extend(a.overview.skipped.line());
     let are_comparable = found.are_comparable();
     Ok(Comparison {
         of_runs,

@@ -35,7 +35,7 @@ use super::{
     profile::{App, Filter, Overview, Profile},
 };
 use crate::{
-    dataset::error::DataSetError,
+    dataset::error::{DataSetError, OfDataSet},
     model::{
         domain::Label,
         frame::{Frame, FrameKind},
@@ -111,6 +111,15 @@ pub enum ExportError {
     Terminal { format: &'static str },
     #[error("writing {format} to standard output: it is a directory of files: name one with --output")]
     Directory { format: &'static str },
+}
+
+impl OfDataSet for ExportError {
+    fn data_set(&self) -> Option<&DataSetError> {
+        match self {
+            Self::Data(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 impl ExportError {
@@ -200,11 +209,12 @@ fn stream(
 
 impl Selection<'_> {
     fn profile(&self) -> Result<Profile> {
-        Ok(Profile::read(self.data, self.filter, self.app)?)
+        let read = || Profile::read(self.data, self.filter, self.app).map_err(ExportError::from);
+        self.filter.unreadable.reading(read)
     }
 
     fn timeline(&self) -> Result<Timeline<'_>> {
-        Timeline::open(self.data, self.filter, self.app)
+        self.filter.unreadable.reading(|| Timeline::open(self.data, self.filter, self.app))
     }
 }
 

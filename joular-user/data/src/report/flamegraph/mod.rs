@@ -87,7 +87,7 @@ struct Base {
 /// # Errors
 /// If a data set cannot be read, or there is nothing to draw.
 pub fn draw(drawing: &Drawing) -> Result<(Vec<u8>, String)> {
-    let drawn = Drawn::read(drawing)?;
+    let drawn = drawing.filter.unreadable.reading(|| Drawn::read(drawing))?;
     let bytes = match drawing.picture {
         Picture::Svg => svg::of(&drawn)?,
         Picture::Html => page::of(&drawn),

@@ -22,7 +22,7 @@ use self::factors::Factors;
 pub use self::factors::MOST_G_PER_KWH;
 pub use self::of_profile::{Account, Footprints, Reserved, read};
 use crate::{
-    dataset::error::DataSetError,
+    dataset::error::{DataSetError, OfDataSet},
     text::{count, escape},
 };
 
@@ -141,6 +141,15 @@ pub enum FootprintError {
     Work { counts: usize, runs: usize },
     #[error("--reserved {reserved}: a host of the selection has {cpus} CPUs: give at most so many")]
     Reserved { reserved: f64, cpus: f64 },
+}
+
+impl OfDataSet for FootprintError {
+    fn data_set(&self) -> Option<&DataSetError> {
+        match self {
+            Self::Data(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 impl Carbon {

@@ -43,7 +43,10 @@ use super::{
     selected,
     tree::{Kinds, Shape},
 };
-use crate::{dataset::error::DataSetError, redact::Redaction};
+use crate::{
+    dataset::error::{DataSetError, OfDataSet},
+    redact::Redaction,
+};
 
 /// What the page is about.
 #[derive(Clone, Debug)]
@@ -89,11 +92,24 @@ impl From<DataSetError> for PageError {
     }
 }
 
+impl OfDataSet for PageError {
+    fn data_set(&self) -> Option<&DataSetError> {
+        match self {
+            Self::Figures(error) => error.data_set(),
+            Self::Flight(_) => None,
+        }
+    }
+}
+
 /// Makes the page.
 ///
 /// # Errors
 /// If the data set or a recording of Flight Recorder cannot be read, or emissions and cost cannot be computed.
 pub fn page(choice: &PageChoice) -> Result<Page, PageError> {
+    choice.filter.unreadable.reading(|| made(choice))
+}
+
+fn made(choice: &PageChoice) -> Result<Page, PageError> {
     let filter = &choice.filter;
     let mut data = DataSet::open(&choice.data, filter)?;
     let account = choice.footprint.as_ref().map(|choices| Account::open(choices, &data, filter)).transpose()?;

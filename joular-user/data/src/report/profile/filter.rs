@@ -18,12 +18,14 @@ use super::{
 use crate::{
     attribution::window_report::Category,
     dataset::{
-        layout::{date, recording_of},
+        layout::{date, path_part, recording_of},
         read::{
             files::RunFiles,
             marks::PhaseWindows,
             span::{Span, Stretches},
+            unreadable::Unreadable,
         },
+        store::Part,
     },
     model::{
         target_text::TargetText,
@@ -79,6 +81,8 @@ pub struct Filter {
     pub no_infer: bool,
     /// Whether the energy of garbage collectors stands at the paths that are charged for it, and by what.
     pub charge_gc: Option<ChargeBy>,
+    /// What becomes of runs that cannot be read.
+    pub unreadable: Unreadable,
 }
 
 /// What the energy of a collector is charged by.
@@ -125,7 +129,25 @@ impl Filter {
         let day = |moment: UnixMicros, days: i64| date(UnixMicros(moment.0.saturating_add(days * DAY_US)));
         let is_early = matches!(self.since, Some(Moment::At(since)) if last < day(since, -1).as_str());
         let is_late = matches!(self.until, Some(Moment::At(until)) if first > day(until, 1).as_str());
-        run.place.host().is_none_or(|host| self.hosts.allow(host)) && !is_early && !is_late
+        self.may_name(run) && !is_early && !is_late
+    }
+
+    /// The same as far as stores can list it.
+    pub(crate) fn part(&self) -> Part {
+        let day = |moment: Option<Moment>, days: i64| match moment {
+            Some(Moment::At(at)) => Some(date(UnixMicros(at.0.saturating_add(days * DAY_US)))),
+            _ => None,
+        };
+        let folder = |host: &String| format!("host={}", path_part(host));
+        let hosts = self.hosts.literal().map(|hosts| hosts.iter().map(folder).collect());
+        Part { since: day(self.since, -1), until: day(self.until, 1), hosts }
+    }
+
+    /// The same without regard to time.
+    pub(crate) fn may_name(&self, run: &RunFiles) -> bool {
+        let is_any_run = self.runs.names(LAST);
+        run.place.host().is_none_or(|host| self.hosts.allow(host))
+            && run.place.run_id().is_none_or(|id| is_any_run || self.runs.allow(id))
     }
 
     /// The span in which a window of a run must start to count.

@@ -67,6 +67,7 @@ pub use self::{
     row::{DividedBy, EnergyRow, Inferred, Pooled},
     windows::{DomainEnergy, WindowSpan},
 };
+pub use crate::dataset::read::unreadable::{Skipped, SkippedRuns, Unreadable};
 use crate::{
     dataset::{error::Result, store::Store},
     model::{measure::Measure, units::MicroJoules},

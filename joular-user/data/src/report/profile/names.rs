@@ -44,6 +44,13 @@ impl Names {
             .is_none_or(|patterns| patterns.exact.iter().any(|exact| exact == name) || patterns.set.is_match(name))
     }
 
+    /// The names, if none of them is a pattern; `None` also if everything is allowed.
+    pub(super) fn literal(&self) -> Option<&[String]> {
+        let patterns = self.0.as_ref()?;
+        let is_literal = |name: &String| !name.contains(['*', '?', '[', ']', '{', '}', '\\']);
+        patterns.exact.iter().all(is_literal).then_some(patterns.exact.as_slice())
+    }
+
     /// Whether this very name was given.
     pub(super) fn names(&self, name: &str) -> bool {
         self.0.as_ref().is_some_and(|patterns| patterns.exact.iter().any(|exact| exact == name))

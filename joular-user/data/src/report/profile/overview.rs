@@ -18,10 +18,12 @@ use super::{
 use crate::{
     attribution::window_report::{Category, Unattributed},
     dataset::{
+        column::Table as _,
         error::{DataSetError, Result},
         read::{
             columns::{Columns, Flags, Names, Numbers},
             decode_ahead,
+            unreadable::SkippedRuns,
             windows::{LossColumns, UnattributedColumns},
         },
         tables::{Jvms, Quality, Windows, jvms, quality, shared, stacks, windows},
@@ -57,6 +59,8 @@ pub struct Overview {
     pub read_failed: u64,
     /// Energy for which another counter has a figure, and that figure.
     pub checked: Option<(MicroJoules, MicroJoules)>,
+    /// Runs that cannot be read, and whose rows count for nothing.
+    pub skipped: SkippedRuns,
     /// Rows that belong to no whole window and count for nothing; a crash left them.
     pub left_out: Amounts,
     /// Energy of the selection inferred from samples of other windows: see [`crate::attribution::inference`].
@@ -133,7 +137,8 @@ impl DataSet {
     /// # Errors
     /// If a file cannot be read or is damaged.
     pub fn overview(&mut self, filter: &Filter) -> Result<Overview> {
-        let mut overview = Overview::default();
+        let mut overview = Overview { skipped: filter.unreadable.skipped(), ..Overview::default() };
+        self.expect(&[Windows::NAME, Jvms::NAME, Quality::NAME]);
         for run in 0..self.catalog.runs.len() {
             let time = overview.read_windows(self, run, filter)?;
             overview.run_times.push(time);

@@ -30,7 +30,7 @@ use crate::{
         read::{
             columns::Columns,
             decode_ahead,
-            files::{self, RunFiles},
+            files::RunFiles,
             marks::{self, ReadEvent},
             run_row,
             span::Span,
@@ -48,6 +48,13 @@ const MAX_NAMED: usize = 20;
 /// start.
 type ProcessKey = (usize, u32, i64);
 type ThreadKey = (ProcessIndex, u32, i64);
+
+/// What is known of a run by its row and its marks.
+fn read_run(files: &RunFiles) -> Result<Run> {
+    let row = run_row::read(&files.row)?;
+    let marks: Vec<_> = files.parts.iter().filter_map(|(_, part)| part.file::<Marks>().cloned()).collect();
+    Ok(Run { info: row.info, end: row.end.map(|(end, _)| end), phases: marks::read(&marks)? })
+}
 
 /// A data set whose runs, processes and stacks are known.
 #[derive(Debug)]
@@ -89,7 +96,7 @@ impl DataSet {
     /// # Errors
     /// As [`Self::open`].
     pub fn of_store(store: &Arc<dyn Store>, filter: &Filter) -> Result<Self> {
-        Self::of_files(files::find(store)?.into_iter().filter(|run| filter.may_allow(run)).collect(), filter)
+        Self::of_runs(filter.unreadable.runs(store, &filter.part(), |run| filter.may_allow(run), read_run)?, filter)
     }
 
     /// The same for runs whose files are known.
@@ -97,6 +104,10 @@ impl DataSet {
     /// # Errors
     /// As [`Self::open`].
     pub(crate) fn of_files(runs: Vec<RunFiles>, filter: &Filter) -> Result<Self> {
+        Self::of_runs(runs.into_iter().map(|files| Ok((read_run(&files)?, files))).collect::<Result<_>>()?, filter)
+    }
+
+    fn of_runs(mut runs: Vec<(Run, RunFiles)>, filter: &Filter) -> Result<Self> {
         let mut data = Self {
             catalog: Catalog::default(),
             files: Vec::new(),
@@ -111,14 +122,6 @@ impl DataSet {
             gc_charged: MicroJoules(0),
             gc_kept: MicroJoules(0),
         };
-        let read = |files: RunFiles| {
-            let row = run_row::read(&files.row)?;
-            let phases = marks::read(
-                &files.parts.iter().filter_map(|(_, part)| part.file::<Marks>().cloned()).collect::<Vec<_>>(),
-            )?;
-            Ok((Run { info: row.info, end: row.end.map(|(end, _)| end), phases }, files))
-        };
-        let mut runs = runs.into_iter().map(read).collect::<Result<Vec<_>>>()?;
         filter.keep_runs(&mut runs);
         for (run, files) in runs {
             let is_on_it = |other: &Run| other.info.machine() == run.info.machine();
@@ -127,6 +130,7 @@ impl DataSet {
             data.files.push(files);
         }
         data.must_have_phases(filter)?;
+        data.expect(&[Processes::NAME, Stacks::NAME, Windows::NAME]);
         for run in 0..data.files.len() {
             data.read_processes(run)?;
             data.read_stacks(run)?;
@@ -165,6 +169,11 @@ impl DataSet {
         Err(DataSetError::NoPhase { path: first.row.path(), known })
     }
 
+    /// Says that these tables will be read, run by run.
+    pub(super) fn expect(&self, tables: &[&str]) {
+        StoredFile::expect(self.files.iter().flat_map(|files| files.of(tables)));
+    }
+
     /// A run's files of a table, in the order in which they were written.
     pub(super) fn files<T: Table>(&self, run: usize) -> Vec<StoredFile> {
         self.files[run].parts.iter().filter_map(|(_, part)| part.file::<T>()).cloned().collect()
@@ -179,6 +188,7 @@ impl DataSet {
         let mut allowed = Allowed::default();
         (self.left_out, self.gc_charged, self.gc_kept) = (Amounts::default(), MicroJoules(0), MicroJoules(0));
         self.must_have_charges(filter)?;
+        self.expect(&[Branches::NAME]);
         for run in 0..self.files.len() {
             let span = filter.span(&self.catalog.runs[run]);
             let mut charges = filter.charge_gc.map(|_| Charges::read(self, run, filter)).transpose()?;

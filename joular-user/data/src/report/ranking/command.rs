@@ -96,21 +96,8 @@ pub struct Said {
 /// # Errors
 /// If the data set cannot be read, has none of the bytes that are asked for, or there are no emission factors for it.
 pub fn run(data: &Path, request: &Request, look: Look, out: &mut impl Write) -> Result<Said, FootprintError> {
-    let app = request.app.as_ref();
-    let wanted = request.of_energy().filter(|_| request.activations);
-    let mut counters: Vec<(By, Activations)> = wanted.filter_map(|by| Some((by, Activations::of(by, app)?))).collect();
-    let watch = |catalog: &Catalog, row: &EnergyRow| {
-        counters.iter_mut().for_each(|(_, counter)| counter.see(catalog, row));
-    };
-    let (profile, footprints) = match &request.footprint {
-        Some(choices) => {
-            let (profile, footprints) = footprint::read(data, &request.filter, app, choices, watch)?;
-            (profile, Some(footprints))
-        }
-        None => (Profile::read_watched(data, &request.filter, app, watch)?, None),
-    };
-    let footprints = footprints.as_ref();
-    let counts: Vec<(By, Vec<u64>)> = counters.into_iter().map(|(by, counter)| (by, counter.counts())).collect();
+    let (profile, footprints, counts) = request.filter.unreadable.reading(|| profile_of(data, request))?;
+    let (app, footprints) = (request.app.as_ref(), footprints.as_ref());
     let tables = tables(&profile, request, &counts, footprints);
     check_that_measures_are_there(data, &profile, request)?;
     let of_measures: Vec<MeasureTable> =
@@ -130,11 +117,39 @@ pub fn run(data: &Path, request: &Request, look: Look, out: &mut impl Write) -> 
         top: request.top,
         footprints,
     };
-    let notices = match footprints.filter(|_| request.format == Format::Csv) {
-        Some(footprints) => statement::text(footprints, &profile.overview),
-        None => Vec::new(),
+    let notices = match request.format {
+        Format::Csv => {
+            let footprints = footprints.map(|footprints| statement::text(footprints, &profile.overview));
+            footprints.into_iter().flatten().chain(profile.overview.skipped.line()).collect()
+        }
+        Format::Json => profile.overview.skipped.line().into_iter().collect(),
+        Format::Text | Format::Markdown => Vec::new(),
     };
     Ok(Said { written: write(&report, request.format, look, out), notices })
+}
+
+type Counts = Vec<(By, Vec<u64>)>;
+
+/// What tables are made of: the profile, emissions and cost, and the calls that were counted.
+fn profile_of<'a>(
+    data: &Path,
+    request: &'a Request,
+) -> Result<(Profile, Option<Footprints<'a>>, Counts), FootprintError> {
+    let app = request.app.as_ref();
+    let wanted = request.of_energy().filter(|_| request.activations);
+    let mut counters: Vec<(By, Activations)> = wanted.filter_map(|by| Some((by, Activations::of(by, app)?))).collect();
+    let watch = |catalog: &Catalog, row: &EnergyRow| {
+        counters.iter_mut().for_each(|(_, counter)| counter.see(catalog, row));
+    };
+    let (profile, footprints) = match &request.footprint {
+        Some(choices) => {
+            let (profile, footprints) = footprint::read(data, &request.filter, app, choices, watch)?;
+            (profile, Some(footprints))
+        }
+        None => (Profile::read_watched(data, &request.filter, app, watch)?, None),
+    };
+    let counts = counters.into_iter().map(|(by, counter)| (by, counter.counts())).collect();
+    Ok((profile, footprints, counts))
 }
 
 fn tables(

@@ -44,6 +44,7 @@ pub fn audit(overview: &Overview) -> String {
 /// What a reader of the figures must know.
 pub fn warnings(overview: &Overview) -> Vec<String> {
     let mut warnings = audit::warnings(&sums(overview));
+    warnings.extend(overview.skipped.line());
     if overview.left_out != Amounts::default() {
         let joules = overview.left_out.energy.joules();
         warnings.push(format!("cut off: {joules:.3} J are left out, because their window is incomplete after a crash"));

@@ -67,6 +67,9 @@ pub fn report(report: &Report<'_>) -> Value {
     if let (Some(object), Some(footprints)) = (object.as_object_mut(), report.footprints) {
         object.insert("footprint".to_owned(), statement::json(footprints, overview));
     }
+    if let (Some(object), false) = (object.as_object_mut(), overview.skipped.skipped.is_empty()) {
+        object.insert("skipped".to_owned(), json!(overview.skipped.skipped));
+    }
     object
 }
 

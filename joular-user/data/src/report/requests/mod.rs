@@ -32,7 +32,7 @@ use super::{
     profile::{DataSet, Filter, Moment, Profile},
 };
 use crate::{
-    dataset::error::DataSetError,
+    dataset::error::{DataSetError, OfDataSet},
     model::{domain::Label, target_text::TargetText},
 };
 
@@ -59,6 +59,15 @@ pub enum RequestsError {
         path.display()
     )]
     SameHandler { path: PathBuf, first: TargetText, second: TargetText, handler: TargetText },
+}
+
+impl OfDataSet for RequestsError {
+    fn data_set(&self) -> Option<&DataSetError> {
+        match self {
+            Self::Data(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 /// What is wanted.
@@ -126,6 +135,10 @@ pub struct PerRoute {
 /// # Errors
 /// If one of them cannot be read, or the counts do not fit each other.
 pub fn read(data: &Path, wanted: &RequestsWanted) -> Result<PerRoute, RequestsError> {
+    wanted.filter.unreadable.reading(|| per_route(data, wanted))
+}
+
+fn per_route(data: &Path, wanted: &RequestsWanted) -> Result<PerRoute, RequestsError> {
     let mut counts = counts::read(&wanted.counts)?;
     let windows = DataSet::open(data, &wanted.filter)?.windows(&wanted.filter);
     let coverage = Recorded::of(&windows).keep(&mut counts);

@@ -8,7 +8,7 @@ use super::super::{
 };
 use crate::{dataset::fixture::*, model::policy::Policy, model::units::*};
 
-fn choices(by: CompareBy) -> Choices {
+pub(super) fn choices(by: CompareBy) -> Choices {
     Choices {
         measure: Measure::Energy,
         by,

@@ -20,4 +20,5 @@ mod per_request;
 mod profile;
 mod secrets;
 mod sessions;
+mod unreadable;
 mod watts;

@@ -28,7 +28,7 @@ use super::{
 use crate::{
     attribution::work::Factor,
     dataset::{
-        error::DataSetError,
+        error::{DataSetError, OfDataSet},
         reattribute::{FittedFactors, ThreadFactors},
     },
     events::MachineKey,
@@ -73,6 +73,15 @@ pub enum WattsError {
     Alike,
 }
 
+impl OfDataSet for WattsError {
+    fn data_set(&self) -> Option<&DataSetError> {
+        match self {
+            Self::Data(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 impl WattsError {
     fn of_part(error: DataSetError) -> Self {
         match error {
@@ -104,6 +113,10 @@ pub struct WattsTables {
 /// # Errors
 /// If the data set cannot be read, or tells nothing about watts.
 pub fn read(data: &Path, request: &WattsRequest) -> Result<WattsTables, WattsError> {
+    request.filter.unreadable.reading(|| tables(data, request))
+}
+
+fn tables(data: &Path, request: &WattsRequest) -> Result<WattsTables, WattsError> {
     let profile = Profile::read(data, &request.filter, None)?;
     let groups: Vec<Groups> = request.by.iter().map(|by| Groups::of(*by, &profile)).collect();
     let (observed, quality) = observed::read(data, &request.filter, &profile.catalog, &groups)?;

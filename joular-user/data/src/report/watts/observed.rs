@@ -18,7 +18,7 @@ use crate::{
         work::{Claimant, Factor},
     },
     dataset::{
-        read::{files, files::RunFiles, span::Span, stacks::ReadStacks, windows},
+        read::{files::RunFiles, span::Span, stacks::ReadStacks, windows},
         reattribute::expect_weights,
         store,
         tables::Stacks,
@@ -83,7 +83,7 @@ pub(super) fn read(
     let (threads, windows, quality) = (HashMap::new(), Vec::new(), Quality::default());
     let mut reading = Reading { catalog, tables, threads, windows, quality };
     let mut unmeasured = None;
-    for (row, files) in files::find_with_rows(&store::open(root)?)? {
+    for (row, files) in filter.unreadable.with_rows(&store::open(root)?, &filter.part(), |run| filter.may_allow(run))? {
         let is_it = |run: &&Run| (&run.info.run_id, run.info.machine()) == (&row.info.run_id, row.info.machine());
         let Some(run) = catalog.runs.iter().find(is_it) else { continue };
         let measured: Vec<&Domain> = row.info.domains.iter().filter(|domain| is_measured(domain)).collect();

@@ -45,6 +45,9 @@ pub(super) fn told(error: &Error) -> io::Error {
     }
     let kind = match error {
         Error::NotFound { .. } => io::ErrorKind::NotFound,
+        Error::PermissionDenied { .. } => io::ErrorKind::PermissionDenied,
+        // Another object has its name by now.
+        Error::Precondition { .. } => io::ErrorKind::StaleNetworkFileHandle,
         _ => io::ErrorKind::Other,
     };
     let advice = advice(&text);

@@ -8,22 +8,36 @@ use std::{
 };
 
 use bytes::Bytes;
-use object_store::{ObjectStoreExt as _, path::Path as Key};
+use object_store::{Error, GetOptions, path::Path as Key};
 
 use super::{Client, errors};
 use crate::dataset::store::ReadAt;
 
 /// A request costs as much as this many bytes take, roughly.
-const SMALL_BYTES: u64 = 1 << 20;
+pub(super) const SMALL_BYTES: u64 = 1 << 20;
 /// Where a Parquet file says what is where.
 const END_BYTES: u64 = 64 << 10;
 /// What is taken with a part of a large file.
 const AHEAD_BYTES: u64 = 256 << 10;
 
+/// What is known of an object before any of it is read.
+#[derive(Clone, Debug)]
+pub(super) struct Named {
+    pub(super) key: Key,
+    pub(super) size_bytes: u64,
+    /// What the bucket calls this content of it: another one is not read by mistake.
+    pub(super) tag: Option<String>,
+}
+
+/// A range of an object, if it still is what it was when it was listed.
+pub(super) async fn get(client: &Client, named: &Named, range: Range<u64>) -> Result<Bytes, Error> {
+    let options = GetOptions { range: Some(range.into()), if_match: named.tag.clone(), ..GetOptions::default() };
+    client.store.get_opts(&named.key, options).await?.bytes().await
+}
+
 pub(super) struct BucketFile {
     client: Arc<Client>,
-    key: Key,
-    size_bytes: u64,
+    named: Named,
     held: Mutex<Held>,
 }
 
@@ -35,14 +49,15 @@ struct Held {
 }
 
 impl BucketFile {
-    pub(super) fn new(client: Arc<Client>, key: Key, size_bytes: u64) -> Self {
-        Self { client, key, size_bytes, held: Mutex::default() }
+    pub(super) fn new(client: Arc<Client>, named: Named) -> Self {
+        Self { client, named, held: Mutex::default() }
     }
 }
 
 impl ReadAt for BucketFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        if buffer.is_empty() || offset >= self.size_bytes {
+        let size_bytes = self.named.size_bytes;
+        if buffer.is_empty() || offset >= size_bytes {
             return Ok(0);
         }
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,11 +66,11 @@ impl ReadAt for BucketFile {
                 return ReadAt::read_at(bytes, buffer, offset);
             }
         }
-        let range = wanted(self.size_bytes, offset, buffer.len() as u64);
-        let asked = async { self.client.store.get_range(&self.key, range.clone()).await };
+        let range = wanted(size_bytes, offset, buffer.len() as u64);
+        let asked = get(&self.client, &self.named, range.clone());
         let bytes = self.client.wait(asked).map_err(|error| errors::told(&error))?;
         let count = ReadAt::read_at(&bytes, buffer, offset - range.start)?;
-        let place = if range.end == self.size_bytes { &mut held.end } else { &mut held.part };
+        let place = if range.end == size_bytes { &mut held.end } else { &mut held.part };
         *place = Some((range.start, bytes));
         Ok(count)
     }

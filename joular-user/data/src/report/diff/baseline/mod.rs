@@ -207,7 +207,7 @@ impl Baseline {
         self.expect_other_runs(&side, &path, &shown)?;
         let (a, mut b) = if choices.measure == Measure::Energy {
             let read = |store: &Arc<dyn Store>, root: &Path| Side::of_store(store, root, filter, app, choices);
-            let Sides { a, b, .. } = again::alike(self.side, side, choices.again_in.as_deref(), read);
+            let Sides { a, b, .. } = again::alike(self.side, side, filter, choices.again_in.as_deref(), read);
             let differences = warnings::differences(&a, &b);
             if !differences.are_comparable() {
                 return Err(BaselineError::Unlike { path, data: shown, cause: differences.warnings.join("; ") });
@@ -303,7 +303,7 @@ impl Baseline {
         }
         let mut sides = if choices.measure == Measure::Energy {
             let read = |store: &Arc<dyn Store>, root: &Path| Side::of_store(store, root, filter, app, choices);
-            again::alike(self.side, b, choices.again_in.as_deref(), read)
+            again::alike(self.side, b, filter, choices.again_in.as_deref(), read)
         } else {
             must_have(&b, choices.measure)?;
             Sides::as_they_are(self.side, b)

@@ -6,7 +6,10 @@ use serde::Serialize;
 
 use crate::{
     model::{target_text::TargetText, units::MicroJoules},
-    report::diff::{Choices, Compared, Comparison, Gate, Measure, Side, Verdict, sessions::Sessions},
+    report::{
+        diff::{Choices, Compared, Comparison, Gate, Measure, Side, Verdict, sessions::Sessions},
+        profile::Skipped,
+    },
     text::harmless_json,
 };
 
@@ -30,6 +33,9 @@ struct Whole<'a> {
     /// Whether B certainly needs more than `--fail-above` allows; `null` if there is no such gate, or nothing can be said.
     is_above: Option<bool>,
     rows: Vec<Line<'a>>,
+    /// Runs that cannot be read, of both.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    skipped: &'a [Skipped],
 }
 
 #[derive(Serialize)]
@@ -106,6 +112,7 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> io::Result<String> {
             Gate::NotEnoughRuns | Gate::NotComparable | Gate::NoPhases => None,
         },
         rows: comparison.shown(choices).iter().map(line).collect(),
+        skipped: &comparison.a.overview.skipped.skipped,
     };
     let mut text = serde_json::to_string_pretty(&whole)?;
     text.push('\n');
