@@ -38,6 +38,7 @@ mod requests;
 mod rollup;
 mod schema;
 mod secrets;
+mod serve;
 mod shipping;
 mod top;
 mod validate;

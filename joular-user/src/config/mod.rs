@@ -30,6 +30,7 @@ mod rollup;
 mod sampler;
 mod scraping;
 mod selection;
+mod serve;
 mod services;
 mod ship;
 mod sweep;
@@ -69,6 +70,7 @@ pub use self::{
     rollup::rollup_window_ns,
     sampler::SamplerChoice,
     scraping::{Scraping, scraping},
+    serve::{Serving, serving},
     ship::{Ship, ship_once},
     sweep::{SweepRun, sweep},
     top::top,

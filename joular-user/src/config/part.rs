@@ -45,6 +45,7 @@ pub fn part(flags: &PartFlags) -> Result<(Filter, Option<App>), ConfigError> {
         exact_names: flags.exact_names,
         no_infer: flags.no_infer,
         charge_gc: flags.charge_gc.as_deref().map(ChargeBy::parse).transpose().map_err(at("charge-gc"))?,
+        ..Filter::default()
     };
     Ok((filter, if flags.java { Some(App::Java) } else { App::of(&flags.app) }))
 }

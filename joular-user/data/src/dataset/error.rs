@@ -83,6 +83,8 @@ pub enum DataSetError {
     NoCharges { path: PathBuf },
     #[error("drawing {path}: {cause}: this is a defect, please report it")]
     Draw { path: PathBuf, cause: std::io::Error },
+    #[error("reading a data set: it was ended before all was read")]
+    Stopped,
     #[error(transparent)]
     Output(#[from] OutputError),
 }

@@ -216,6 +216,32 @@ pub struct Comparison {
 /// If there is no run in one, a file cannot be read or is damaged, or work is not counted by run.
 pub fn run(a: &Path, b: &Path, filter: &Filter, app: Option<&App>, choices: &Choices) -> Result<Comparison, DiffError> {
     let (a, b) = (Side::read(a, filter, app, choices)?, Side::read(b, filter, app, choices)?);
+    let read = |store: &Arc<dyn Store>, root: &Path| Side::of_store(store, root, filter, app, choices);
+    of_sides(a, b, choices, read)
+}
+
+/// Compares two parts of one data set, as they were attributed.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_parts(
+    data: &Path,
+    [a, b]: [&Filter; 2],
+    app: Option<&App>,
+    choices: &Choices,
+) -> Result<Comparison, DiffError> {
+    let choices = Choices { again_in: None, ..choices.clone() };
+    let (a, b) = (Side::read(data, a, app, &choices)?, Side::read(data, b, app, &choices)?);
+    of_sides(a, b, &choices, |_, _| Err(DataSetError::Stopped))
+}
+
+/// `read` reads a side that was attributed again.
+fn of_sides(
+    a: Side,
+    b: Side,
+    choices: &Choices,
+    read: impl Fn(&Arc<dyn Store>, &Path) -> Result<Side, DataSetError>,
+) -> Result<Comparison, DiffError> {
     if let Per::Work { a: work_a, b: work_b } = &choices.per {
         a.expect_work_of_each_run("--work-a", work_a)?;
         b.expect_work_of_each_run("--work-b", work_b)?;
@@ -228,7 +254,6 @@ pub fn run(a: &Path, b: &Path, filter: &Filter, app: Option<&App>, choices: &Cho
         // How energy is divided does not matter to it.
         return Ok(Comparison::of(Sides::as_they_are(a, b), choices));
     }
-    let read = |store: &Arc<dyn Store>, root: &Path| Side::of_store(store, root, filter, app, choices);
     let sides = again::alike(a, b, choices.again_in.as_deref(), read);
     match &choices.per {
         Per::Request { a, b } => Ok(requests::compare(sides, choices, [a, b])?),

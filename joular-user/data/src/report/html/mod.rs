@@ -9,23 +9,30 @@
 
 mod activity;
 mod allocations;
-mod clock;
+pub mod clock;
 mod collections;
 pub(super) mod columns;
 pub(super) mod document;
 mod emissions;
 mod facts;
 mod figures;
+mod markup;
 mod methods;
 mod moved;
 mod over_time;
 mod power;
+mod served;
 pub(super) mod strings;
 #[cfg(test)]
 mod tests;
 mod timeline;
 
 use std::path::PathBuf;
+
+pub use self::{
+    markup::Markup,
+    served::{ServedPage, served},
+};
 
 use self::{
     activity::Activity, clock::Clock, collections::AllocatedOverTime, figures::Beside, moved::MovedOverTime,

@@ -112,6 +112,7 @@ impl DataSet {
             gc_kept: MicroJoules(0),
         };
         let read = |files: RunFiles| {
+            filter.stop.check()?;
             let row = run_row::read(&files.row)?;
             let phases = marks::read(
                 &files.parts.iter().filter_map(|(_, part)| part.file::<Marks>().cloned()).collect::<Vec<_>>(),
@@ -128,6 +129,7 @@ impl DataSet {
         }
         data.must_have_phases(filter)?;
         for run in 0..data.files.len() {
+            filter.stop.check()?;
             data.read_processes(run)?;
             data.read_stacks(run)?;
             data.windows.push(windows::read(&data.files::<Windows>(run))?);
@@ -187,6 +189,7 @@ impl DataSet {
                 None => take(catalog, row),
             };
             decode_ahead::batches(&self.files::<Branches>(run), &span, |columns| {
+                filter.stop.check()?;
                 self.take_branches(run, columns, filter, &mut allowed, &mut take_row)
             })?;
             if let Some(charges) = charges {
