@@ -50,12 +50,12 @@ pub fn form(
     let mut form = Markup::of("<section aria-label=\"Selection\">\n<form class=\"tools\" action=\"");
     form.text(path).raw("\">\n");
     let mut shown = Vec::new();
-    for (side, legend) in sides {
+    for &(side, legend) in sides {
         form.raw("<fieldset>");
         if !legend.is_empty() {
             form.raw("<legend>").raw(legend).raw("</legend>");
         }
-        for (name, title) in names {
+        for &(name, title) in names {
             let name = format!("{side}{name}");
             let hint = if name.ends_with("from") { "now-1h" } else { "" };
             let value =
@@ -81,7 +81,7 @@ pub fn freshness(path: &str, query: &Query, scan: &Scan) -> Markup {
         // Hours first: that is what changes.
         Some(until) => {
             let moment = time(until);
-            let (date, clock) = moment.split_once('T').unwrap_or(("", &moment));
+            let (date, clock) = moment.split_once('T').unwrap_or(("", moment.as_str()));
             line.raw("Data until ").text(clock.trim_end_matches('Z')).raw(" UTC, ").text(date);
         }
         None => {

@@ -133,7 +133,7 @@ impl Query {
     /// If it is not one.
     pub fn number(&self, name: &str, range: std::ops::RangeInclusive<usize>, default: usize) -> Result<usize, Refusal> {
         let Some(text) = self.one(name) else { return Ok(default) };
-        text.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| {
+        text.parse::<usize>().ok().filter(|number| range.contains(number)).ok_or_else(|| {
             let (text, least, most) = (escape(text), range.start(), range.end());
             Refusal::bad(format!("{name}: '{text}' is not a number between {least} and {most}"))
         })
