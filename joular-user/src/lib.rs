@@ -25,6 +25,7 @@ pub mod procs;
 pub mod progress;
 pub mod requests;
 pub mod runtimes;
+pub mod serve;
 pub mod shutdown;
 pub mod sources;
 pub mod support;

@@ -11,7 +11,8 @@ use joular_tests::{dataset::share, process::Finished};
 
 use crate::{bad_sets, documents::subcommands, joular_bpf};
 
-/// Subcommands that read no data set, or more than that: `validate` and `jmh` have tests of their own.
+/// Subcommands that read no data set, more than that, or one again and again: `validate`, `jmh` and `serve` have tests of
+/// their own.
 const OTHERS: &[&str] = &[
     "record",
     "requests",
@@ -26,6 +27,7 @@ const OTHERS: &[&str] = &[
     "man",
     "validate",
     "jmh",
+    "serve",
     "support",
 ];
 

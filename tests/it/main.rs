@@ -39,6 +39,7 @@ mod requests;
 mod rollup;
 mod schema;
 mod secrets;
+mod serve;
 mod shipping;
 mod top;
 mod validate;

@@ -104,8 +104,13 @@ impl Browser {
 
     /// Shows a file, and waits until its script says that it is ready; how long that took.
     pub fn open(&mut self, file: &Path) -> Result<Duration> {
+        self.open_url(&format!("file://{}", file.display()))
+    }
+
+    /// The same of a page that a server has.
+    pub fn open_url(&mut self, url: &str) -> Result<Duration> {
         let before = Instant::now();
-        self.call("Page.navigate", &json!({"url": format!("file://{}", file.display())}))?;
+        self.call("Page.navigate", &json!({"url": url}))?;
         self.wait("document.documentElement?.dataset.ready === 'true'")?;
         Ok(before.elapsed())
     }

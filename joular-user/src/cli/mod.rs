@@ -23,6 +23,7 @@ pub mod report_flags;
 pub mod requests_flags;
 pub mod rollup_flags;
 pub mod run_flags;
+pub mod serve_flags;
 pub mod service_rule;
 pub mod ship_flags;
 pub mod subcommands;
@@ -54,6 +55,7 @@ pub use self::{
     requests_flags::RequestsFlags,
     rollup_flags::RollupFlags,
     run_flags::RunFlags,
+    serve_flags::ServeFlags,
     service_rule::ServiceRuleFlags,
     ship_flags::ShipFlags,
     subcommands::{AuditFlags, CalibrateFlags, DoctorFlags, JmhFlags, ReattributeFlags, RunsFlags},
@@ -198,6 +200,13 @@ pub enum Command {
     /// of stacks. --jfr lays what JDK Flight Recorder recorded beside power. Needs no privileges.
     #[command(after_help = "Example: joular-bpf html joular-out --output shop.html --jfr shop.jfr")]
     Html(HtmlFlags),
+
+    /// Serve a data set to browsers and programs: services, methods, flame graphs, comparisons
+    ///
+    /// Pages and a JSON API for a selection of time, services, hosts and more, which links carry with them. It reads only,
+    /// follows a recording that goes on, and needs no privileges. docs/serve.md has the paths and what is protected.
+    #[command(after_help = "Example: joular-bpf serve joular-out")]
+    Serve(ServeFlags),
 
     /// Compare two data sets: what changed, by how much, and whether it is more than noise
     ///

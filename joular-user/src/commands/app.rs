@@ -7,18 +7,15 @@ use joular_data::{report, text::escape};
 
 use crate::{
     cli::PartFlags,
-    config::{self, ConfigError},
+    config::{self, AUTO_APP, ConfigError},
 };
-
-/// Stands for the packages that are found.
-const AUTO: &str = "auto";
 
 /// The flags with these packages. Of several data sets each has the packages of all, so that they can be compared.
 ///
 /// # Errors
 /// If a data set cannot be read, no package is found, or libraries are named for nothing.
 pub(super) fn resolved(part: &PartFlags, data: &[&Path]) -> anyhow::Result<PartFlags> {
-    if !part.app.iter().any(|prefix| prefix == AUTO) {
+    if !part.app.iter().any(|prefix| prefix == AUTO_APP) {
         if !part.library.is_empty() {
             return Err(for_nothing().into());
         }
@@ -32,12 +29,12 @@ pub(super) fn resolved(part: &PartFlags, data: &[&Path]) -> anyhow::Result<PartF
     if found.is_empty() {
         let data: Vec<String> = data.iter().map(|path| escape(&path.display().to_string())).collect();
         bail!(
-            "--app {AUTO}: in this part of {} no package of an app was found, beside the JDK's and known libraries': name \
+            "--app {AUTO_APP}: in this part of {} no package of an app was found, beside the JDK's and known libraries': name \
              one, such as --app com.acme",
             data.join(" and ")
         );
     }
-    let given = part.app.iter().filter(|prefix| *prefix != AUTO).cloned();
+    let given = part.app.iter().filter(|prefix| *prefix != AUTO_APP).cloned();
     Ok(PartFlags { app: each_once(given.chain(found)), library: Vec::new(), ..part.clone() })
 }
 

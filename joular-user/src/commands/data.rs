@@ -32,7 +32,7 @@ use super::{app, terminal_width, unless_closed, unwritten};
 use crate::{
     cli::{
         AuditFlags, CompactFlags, Exit, ExportFlags, FlamegraphFlags, HtmlFlags, JmhFlags, ReattributeFlags,
-        ReportFlags, RollupFlags, RunsFlags, ShipFlags, ValidateFlags,
+        ReportFlags, RollupFlags, RunsFlags, ServeFlags, ShipFlags, ValidateFlags,
     },
     config::{self, CalibrationChoice, ConfigError, WeightsAgain},
     messages,
@@ -40,6 +40,7 @@ use crate::{
     pipeline::{self, Failure},
     privileges,
     progress::Progress,
+    serve,
 };
 
 pub(super) fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
@@ -149,6 +150,11 @@ fn written(path: &Path, bytes: &[u8], headline: &str) -> anyhow::Result<Exit> {
     if path != Path::new(artifact::STDOUT) {
         messages::warn(&format!("{}: {headline}", path.display()));
     }
+    Ok(Exit::Success)
+}
+
+pub(super) fn serve(flags: &ServeFlags) -> anyhow::Result<Exit> {
+    serve::run(&config::serving(flags)?)?;
     Ok(Exit::Success)
 }
 

@@ -30,6 +30,7 @@ use crate::{
     experiment::conduct::ConductError,
     output::Screen,
     pipeline::Failure,
+    serve::ServeError,
 };
 
 /// Does what the command line says.
@@ -51,6 +52,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Runs(flags)) => data::list_runs(&flags),
         Some(Command::Flamegraph(flags)) => data::flamegraph(&flags),
         Some(Command::Html(flags)) => data::html(&flags),
+        Some(Command::Serve(flags)) => data::serve(&flags),
         Some(Command::Diff(flags)) => comparison::diff(&flags),
         Some(Command::Baseline(flags)) => comparison::baseline(&flags),
         Some(Command::Export(flags)) => data::export(&flags),
@@ -74,6 +76,9 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
     }
     if let Some(failed) = error.downcast_ref::<ConductError>() {
         return experiment::exit_of(failed);
+    }
+    if let Some(failed) = error.downcast_ref::<ServeError>() {
+        return failed.exit();
     }
     match error.downcast_ref::<DataSetError>() {
         Some(DataSetError::Output(_)) => Exit::Output,

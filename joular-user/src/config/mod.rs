@@ -30,6 +30,7 @@ mod rollup;
 mod sampler;
 mod scraping;
 mod selection;
+mod serve;
 mod services;
 mod ship;
 mod sweep;
@@ -60,7 +61,7 @@ pub use self::{
     memory::MemoryBy,
     metrics::{Metrics, TlsFiles},
     otlp::Otlp,
-    part::{part, unreadable},
+    part::{AUTO_APP, part, unreadable},
     picture::{drawing, page},
     policy::policy_choices,
     redaction::{redaction, redaction_if_asked, secrets},
@@ -69,6 +70,7 @@ pub use self::{
     rollup::rollup_window_ns,
     sampler::SamplerChoice,
     scraping::{Scraping, scraping},
+    serve::{Serving, serving},
     ship::{Ship, ship_once},
     sweep::{SweepRun, sweep},
     top::top,

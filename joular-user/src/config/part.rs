@@ -48,9 +48,13 @@ pub fn part(flags: &PartFlags) -> Result<(Filter, Option<App>), ConfigError> {
         no_infer: flags.no_infer,
         charge_gc: flags.charge_gc.as_deref().map(ChargeBy::parse).transpose().map_err(at("charge-gc"))?,
         unreadable: unreadable(flags.strict),
+        ..Filter::default()
     };
     Ok((filter, if flags.java { Some(App::Java) } else { App::of(&flags.app) }))
 }
+
+/// Stands in `--app` for the packages that are found.
+pub const AUTO_APP: &str = "auto";
 
 /// What becomes of runs that cannot be read, by `--strict`.
 pub fn unreadable(is_strict: bool) -> Unreadable {

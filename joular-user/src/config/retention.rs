@@ -64,7 +64,7 @@ impl Places {
 }
 
 /// A whole number followed by `KiB`, `MiB`, `GiB` or `TiB`; not 0.
-fn parse_size(text: &str) -> Option<u64> {
+pub(super) fn parse_size(text: &str) -> Option<u64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at_checked(digits)?;
     let shift = match unit {

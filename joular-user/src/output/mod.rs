@@ -7,6 +7,7 @@
 
 mod faults;
 mod guests;
+pub mod http;
 mod json;
 mod json_context;
 mod json_jvms;
@@ -25,10 +26,11 @@ mod summary;
 pub use self::{
     faults::FaultNotices,
     guests::GuestPower,
+    http::{Server, Tls, TlsError, Token, TokenError},
     json::JsonOutput,
     live::Screen,
     metrics::{
-        MetricsOutput, ReadService, Server as MetricsServer, ServiceFigures, Shipped, Tls, TlsError, Token, TokenError,
+        Exposition, Families, Figure, Kind, Labels, MetricsOutput, ReadService, ServiceFigures, Shipped, exposed,
     },
     otlp::{Collector, Headers, HeadersError, Hooks, OtlpOutput, Pushes},
     run_totals::{RunTotals, RunTotalsOutput},

@@ -10,8 +10,8 @@ use crate::{
     config::{Live, Metrics, Otlp, TlsFiles, duration::nanoseconds},
     messages,
     output::{
-        Collector, Headers, Hooks, MetricsOutput, MetricsServer, OtlpOutput, Pushes, ReadService, ServiceFigures,
-        Shipped, Tls, Token,
+        Collector, Headers, Hooks, MetricsOutput, OtlpOutput, Pushes, ReadService, Server, ServiceFigures, Shipped,
+        Tls, Token,
     },
     privileges,
 };
@@ -40,7 +40,7 @@ pub fn outputs(options: &Live, service: &ServiceState) -> Result<Vec<Box<dyn Out
     Ok(outputs)
 }
 
-fn server(metrics: &Metrics) -> Result<MetricsServer, Failure> {
+fn server(metrics: &Metrics) -> Result<Server, Failure> {
     let scheme = if metrics.tls.is_some() { "https" } else { "http" };
     let server = listen(metrics)?;
     let address = server.address().map_err(|source| Failure::Metrics { address: metrics.address, source })?;
@@ -49,10 +49,10 @@ fn server(metrics: &Metrics) -> Result<MetricsServer, Failure> {
 }
 
 /// Reads token and certificate, and listens.
-pub fn listen(metrics: &Metrics) -> Result<MetricsServer, Failure> {
+pub fn listen(metrics: &Metrics) -> Result<Server, Failure> {
     let (token, tls) = secrets(metrics)?;
     let failed = |source| Failure::Metrics { address: metrics.address, source };
-    MetricsServer::bind(metrics.address, token, tls).map_err(failed)
+    Server::bind(metrics.address, token, tls).map_err(failed)
 }
 
 /// What a server shows, and what clients have to show.

@@ -100,6 +100,8 @@ const USER: &[(&str, &[&str])] = &[
     ("sources", &["data", "cli", "energy", "config"]),
     // Counters of applications.
     ("requests", &["data", "cli", "failing", "fetch", "messages", "shutdown", "output", "config"]),
+    // A window on data sets.
+    ("serve", &["data", "messages", "shutdown", "cli", "output", "config"]),
     // What developers are sent.
     ("support", &["data", "cli", "procs", "energy", "output", "config", "doctor", "sources"]),
     // What a service of a fleet does beside recording.
@@ -146,6 +148,7 @@ const USER: &[(&str, &[&str])] = &[
             "sources",
             "support",
             "requests",
+            "serve",
             "pipeline",
             "experiment",
             "progress",

@@ -89,6 +89,8 @@ pub enum DataSetError {
     NoCharges { path: PathBuf },
     #[error("drawing {path}: {cause}: this is a defect, please report it")]
     Draw { path: PathBuf, cause: std::io::Error },
+    #[error("reading a data set: it was ended before all was read")]
+    Stopped,
     #[error(transparent)]
     Output(#[from] OutputError),
 }
@@ -122,7 +124,7 @@ impl DataSetError {
 }
 
 /// Errors of which some are a data set's.
-pub(crate) trait OfDataSet {
+pub trait OfDataSet {
     /// What is wrong with the data set, if that is the error.
     fn data_set(&self) -> Option<&DataSetError>;
 }

@@ -10,12 +10,9 @@ mod format;
 mod methods;
 mod registry;
 mod sample;
-mod seats;
 mod server;
 #[cfg(test)]
 mod tests;
-mod tls;
-mod token;
 
 use std::{
     fs,
@@ -32,18 +29,19 @@ use joular_data::{
 
 use self::{
     families::{Own, Pushed, tell},
-    format::Exposition,
     registry::{LastWindow, Limits, Registry},
-    server::{Running, Served},
+    server::{LIMITS, Scrapes, Served},
 };
 pub use self::{
     families::{ServiceFigures, Shipped},
+    format::Exposition,
     sample::{Families, Figure, Kind, Labels, Unit},
-    server::Server,
-    tls::{Tls, TlsError},
-    token::{Token, TokenError},
+    server::exposed,
 };
-use super::otlp::Pushes;
+use super::{
+    http::{Running, Server},
+    otlp::Pushes,
+};
 use crate::clock;
 
 /// Keeps the sums of a run for those who read them, and serves them.
@@ -188,7 +186,7 @@ impl Output for MetricsOutput {
             Some(Shared { registry, started: clock::monotonic_now(), lag_ns: 0 });
         if let Some(server) = self.waiting.take() {
             let live = self.live();
-            let running = server.start(Arc::new(live));
+            let running = server.start("metrics", LIMITS, Arc::new(Scrapes(live)));
             self.running = Some(running.map_err(|source| OutputError::Stream { what: "metrics", source })?);
         }
         Ok(())

@@ -1,6 +1,6 @@
 use std::{
-    io::{Read as _, Write as _},
-    net::TcpStream,
+    io::{self, Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
     sync::atomic::{AtomicBool, Ordering},
     time::Instant,
 };
@@ -8,7 +8,10 @@ use std::{
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 
 use super::*;
-use crate::procs::limits;
+use crate::{
+    output::http::{Running, Server, Token},
+    procs::limits,
+};
 
 struct Fixed {
     is_well: bool,
@@ -38,7 +41,11 @@ fn started(token: Option<&str>) -> (SocketAddr, Running) {
     });
     let server = Server::bind("127.0.0.1:0".parse().unwrap(), token, None).unwrap();
     let address = server.address().unwrap();
-    (address, server.start(Arc::new(Fixed { is_well: true })).unwrap())
+    (address, started_as(server, true))
+}
+
+fn started_as(server: Server, is_well: bool) -> Running {
+    server.start("metrics", LIMITS, Arc::new(Scrapes(Fixed { is_well }))).unwrap()
 }
 
 /// What the server answers until it closes the connection.
@@ -99,6 +106,9 @@ fn metrics_need_the_token_and_health_does_not() {
         ("", 401),
         ("Authorization: Bearer wrong\r\n", 401),
         ("Authorization: Basic secret\r\n", 401),
+        ("Authorization: Basic c2VjcmV0\r\n", 401),
+        ("Authorization: Basic Ondyb25n\r\n", 401),
+        ("Authorization: Basic bWU6c2VjcmV0\r\n", 200),
         ("Authorization: secret\r\n", 401),
         ("Authorization: Bearer secret\r\n", 200),
         ("Authorization: bearer secret\r\n", 200),
@@ -114,7 +124,7 @@ fn metrics_need_the_token_and_health_does_not() {
 fn probes_say_what_is_not_well() {
     let server = Server::bind("127.0.0.1:0".parse().unwrap(), None, None).unwrap();
     let address = server.address().unwrap();
-    let _running = server.start(Arc::new(Fixed { is_well: false })).unwrap();
+    let _running = started_as(server, false);
     for (path, text) in [("/livez", "windows end\n"), ("/readyz", "windows have ended\n")] {
         let answer = got(address, path, "");
         assert!(answer.starts_with("HTTP/1.1 503 ") && answer.ends_with(text), "{answer}");
@@ -139,7 +149,7 @@ fn clients_that_send_nothing_or_too_much_hold_up_nobody() {
     assert!((0..5).any(|_| answers_beside_silent_clients(address)));
     let mut stream = TcpStream::connect(address).unwrap();
     // The server may close before all is written.
-    let _closed = write!(stream, "GET /{} HTTP/1.1\r\n", "x".repeat(4 * MAX_HEADER_BYTES));
+    let _closed = write!(stream, "GET /{} HTTP/1.1\r\n", "x".repeat(4 * LIMITS.header_bytes));
     let mut answer = Vec::new();
     let _reset = stream.read_to_end(&mut answer);
     assert!(!String::from_utf8_lossy(&answer).contains(" 200 "));
@@ -182,7 +192,7 @@ fn a_flood_of_headers_from_another_host_leaves_a_place_for_scrapes() {
     assert!(answers.iter().all(|answer| answer.ends_with("a_total 1\n")), "{answers:?}");
     // One that waited for a place would wait until headers are late. A few also wait for a CPU.
     times.sort_unstable();
-    assert!(times[10] < HEADER_TIME / 2, "{times:?}");
+    assert!(times[10] < LIMITS.header_time / 2, "{times:?}");
 }
 
 #[test]
@@ -206,7 +216,7 @@ fn an_address_is_free_once_its_server_has_ended() {
         let _client = TcpStream::connect(address).unwrap();
         drop(running.take());
         let server = Server::bind(address, None, None).unwrap();
-        running = Some(server.start(Arc::new(Fixed { is_well: true })).unwrap());
+        running = Some(started_as(server, true));
     }
     assert!(got(address, "/metrics", "").starts_with("HTTP/1.1 200 "));
 }

@@ -167,7 +167,7 @@ impl Unreadable {
     ///
     /// # Errors
     /// As `read`.
-    pub(crate) fn reading<T, E: OfDataSet>(&self, mut read: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+    pub fn reading<T, E: OfDataSet>(&self, mut read: impl FnMut() -> Result<T, E>) -> Result<T, E> {
         loop {
             let error = match read() {
                 Ok(read) => return Ok(read),

@@ -232,6 +232,35 @@ pub fn run(a: &Path, b: &Path, filter: &Filter, app: Option<&App>, choices: &Cho
     let (mut a, b) = filter.unreadable.reading(|| Ok::<_, DataSetError>((read(a)?, read(b)?)))?;
     // Those of B, too.
     a.overview.skipped = filter.unreadable.skipped();
+    let own = Filter { unreadable: Unreadable::default(), ..filter.clone() };
+    let read = |store: &Arc<dyn Store>, root: &Path| Side::of_store(store, root, &own, app, choices);
+    of_sides(a, b, filter, choices, read)
+}
+
+/// Compares two parts of one data set, as they were attributed.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_parts(
+    data: &Path,
+    [a, b]: [&Filter; 2],
+    app: Option<&App>,
+    choices: &Choices,
+) -> Result<Comparison, DiffError> {
+    let choices = Choices { again_in: None, ..choices.clone() };
+    let read = |filter: &Filter| filter.unreadable.reading(|| Side::read(data, filter, app, &choices));
+    let (side_a, side_b) = (read(a)?, read(b)?);
+    of_sides(side_a, side_b, a, &choices, |_, _| Err(DataSetError::Stopped))
+}
+
+/// `read` reads a side that was attributed again.
+fn of_sides(
+    a: Side,
+    b: Side,
+    filter: &Filter,
+    choices: &Choices,
+    read: impl Fn(&Arc<dyn Store>, &Path) -> Result<Side, DataSetError>,
+) -> Result<Comparison, DiffError> {
     let skipped = a.overview.skipped.clone();
     if let Per::Work { a: work_a, b: work_b } = &choices.per {
         a.expect_work_of_each_run("--work-a", work_a)?;
@@ -245,8 +274,6 @@ pub fn run(a: &Path, b: &Path, filter: &Filter, app: Option<&App>, choices: &Cho
         // How energy is divided does not matter to it.
         return Ok(Comparison::of(Sides::as_they_are(a, b), choices));
     }
-    let own = Filter { unreadable: Unreadable::default(), ..filter.clone() };
-    let read = |store: &Arc<dyn Store>, root: &Path| Side::of_store(store, root, &own, app, choices);
     let mut sides = again::alike(a, b, filter, choices.again_in.as_deref(), read);
     sides.a.overview.skipped = skipped;
     match &choices.per {

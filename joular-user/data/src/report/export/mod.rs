@@ -192,6 +192,19 @@ impl ExportFormat {
     }
 }
 
+impl ExportFormat {
+    /// Exports a selection as one stream.
+    ///
+    /// # Errors
+    /// If the data set cannot be read, the format is a directory of files, or `out` cannot be written.
+    pub fn write(&self, selection: &Selection<'_>, out: &mut dyn Write) -> Result<Exported> {
+        match self.writer {
+            Writer::Text(write) | Writer::Binary(write) => write(selection, out),
+            Writer::Files(_) => Err(ExportError::Directory { format: self.name }),
+        }
+    }
+}
+
 fn stream(
     output: &Path,
     owner: Option<(u32, u32)>,

@@ -3,7 +3,7 @@
 
 mod finish;
 mod lines;
-mod page;
+pub(super) mod page;
 mod svg;
 #[cfg(test)]
 mod tests;

@@ -14,15 +14,18 @@ use crate::{
             strings::Strings,
         },
         measure::{Measure, Unit},
-        tree::Branches,
+        profile::Profile,
+        tree::{Branches, Shape},
     },
 };
 
+/// Nodes of a graph that a server sends again and again.
+const SERVED_NODES: usize = 16_000;
 /// Nodes of a page: browsers draw so many without delay, in a file of a few megabytes.
 const NODES: usize = 100_000;
 
 #[derive(Debug, Serialize)]
-struct Figures {
+pub(in crate::report) struct Figures {
     title: String,
     headline: String,
     /// How the energy came about.
@@ -56,15 +59,8 @@ fn figures(drawn: &Drawn<'_>) -> Figures {
         let factors = [base.factor * factor, factor];
         pair = Some(Pair::of(&branches.tree(), NODES, factors, unit, &mut strings));
     } else {
-        let mut branches = Branches::new(drawing.shape, Measure::Energy);
-        branches.add(profile);
-        let mut beside: Vec<Measure> = profile.measures_apart().collect();
-        if drawing.measure != Measure::Energy && !beside.contains(&drawing.measure) {
-            beside.push(drawing.measure);
-        }
-        beside.iter().for_each(|measure| branches.add_beside(profile, *measure));
-        measures = beside.into_iter().map(PageMeasure::of).collect();
-        tree = Some(Tree::of(&branches.tree(), NODES, &mut strings));
+        let (of_profile, beside) = tree_of(profile, drawing.shape, drawing.measure, NODES, &mut strings);
+        (tree, measures) = (Some(of_profile), beside);
     }
     Figures {
         title: drawn.title.clone(),
@@ -79,6 +75,46 @@ fn figures(drawn: &Drawn<'_>) -> Figures {
         pair,
         strings: strings.into_texts(),
     }
+}
+
+/// A tree of energy, with all other measures that there are.
+fn tree_of(
+    profile: &Profile,
+    shape: Shape,
+    measure: Measure,
+    nodes: usize,
+    strings: &mut Strings,
+) -> (Tree, Vec<PageMeasure>) {
+    let mut branches = Branches::new(shape, Measure::Energy);
+    branches.add(profile);
+    let mut beside: Vec<Measure> = profile.measures_apart().collect();
+    if measure != Measure::Energy && !beside.contains(&measure) {
+        beside.push(measure);
+    }
+    beside.iter().for_each(|measure| branches.add_beside(profile, *measure));
+    (Tree::of(&branches.tree(), nodes, strings), beside.into_iter().map(PageMeasure::of).collect())
+}
+
+/// The figures of a profile's graph within another page; `None` if there is nothing of the measure.
+pub(in crate::report) fn figures_of(profile: &Profile, measure: Measure) -> Option<Figures> {
+    if super::whole(profile, measure) == 0 {
+        return None;
+    }
+    let mut strings = Strings::default();
+    let (tree, measures) = tree_of(profile, Shape::default(), measure, SERVED_NODES, &mut strings);
+    Some(Figures {
+        title: format!("{} by call branch", measure.title()),
+        headline: super::headline_of(profile, measure),
+        label: profile.overview.label.map_or("no energy source", Label::words),
+        duration_ns: profile.overview.duration_ns,
+        measure: measure.name(),
+        is_icicle: true,
+        kinds: columns::kinds(),
+        measures,
+        tree: Some(tree),
+        pair: None,
+        strings: strings.into_texts(),
+    })
 }
 
 /// The unit of figures, and what makes them of amounts.

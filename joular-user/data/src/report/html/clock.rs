@@ -10,16 +10,17 @@ pub(super) const MOST_BUCKETS: u64 = 600;
 
 /// Divides the time of a page into buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Clock {
-    pub(super) start_us: i64,
-    pub(super) width_us: u64,
-    pub(super) buckets: usize,
+pub struct Clock {
+    pub start_us: i64,
+    pub width_us: u64,
+    /// At least one.
+    pub buckets: usize,
 }
 
 impl Clock {
     /// Buckets hold as many windows of the usual length as needed. Time between runs, without
     /// windows, has buckets too.
-    pub(super) fn of(runs: &[Run], overview: &Overview) -> Self {
+    pub fn of(runs: &[Run], overview: &Overview) -> Self {
         // Windows that end at the edges of phases are shorter than others, which no bucket may be.
         let usual_us = runs.iter().map(|run| run.info.interval_ns / 1000).max().unwrap_or(0);
         Self::with_windows(usual_us, overview)
@@ -39,7 +40,7 @@ impl Clock {
 
     /// The bucket that holds a window's middle, so that a window that starts a little early is not
     /// in the bucket before.
-    pub(super) fn bucket(&self, start: UnixMicros, window_ns: u64) -> usize {
+    pub fn bucket(&self, start: UnixMicros, window_ns: u64) -> usize {
         let half = i64::try_from(window_ns / 2000).unwrap_or(i64::MAX);
         let middle = start.0.saturating_add(half).saturating_sub(self.start_us);
         let bucket = u64::try_from(middle).unwrap_or(0) / self.width_us;

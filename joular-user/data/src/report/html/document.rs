@@ -24,6 +24,16 @@ const TREE: &str = include_str!("page/tree.js");
 const FLAME: &str = include_str!("page/flame.js");
 const CONTROLS: &str = include_str!("page/controls.js");
 const PAIR: &str = include_str!("page/pair.js");
+const GRAPH_OF_ONE: &str = include_str!("page/graph.js");
+
+/// Where a flame graph is drawn, with its controls.
+const FLAME_PLACE: &str = include_str!("page/flame.html");
+/// The same as a part of another page.
+pub(super) const FLAME_SECTION: &str = concat!(
+    "<section id=\"flame\" aria-labelledby=\"title\">\n<h2 id=\"title\"></h2>\n<p id=\"subject\" class=\"subject\"></p>\n",
+    include_str!("page/flame.html"),
+    "</section>\n"
+);
 const TABLES: &str = include_str!("page/tables.js");
 
 /// The page of a data set.
@@ -55,7 +65,7 @@ pub(super) const REPORT: Template = Template {
 /// A flame graph alone.
 pub(in crate::report) const GRAPH: Template = Template {
     markup: include_str!("page/graph.html"),
-    scripts: &[FORMAT, ELEMENTS, NAMES, TREE, FLAME, CONTROLS, PAIR, include_str!("page/graph.js")],
+    scripts: &[FORMAT, ELEMENTS, NAMES, TREE, FLAME, CONTROLS, PAIR, GRAPH_OF_ONE],
 };
 
 /// Two data sets side by side.
@@ -64,11 +74,31 @@ pub(in crate::report) const COMPARISON: Template = Template {
     scripts: &[FORMAT, ELEMENTS, NAMES, TREE, FLAME, CONTROLS, PAIR, TABLES, include_str!("page/comparison.js")],
 };
 
+/// A page of a server without a picture that needs figures.
+pub(super) const SERVED: Template = Template {
+    markup: include_str!("page/served.html"),
+    scripts: &[FORMAT, ELEMENTS, CONTROLS, SERVED_SCRIPT, "firstTheme();\nfollowTheme(() => {});\nsayReady();\n"],
+};
+
+/// A page of a server with a flame graph.
+pub(super) const SERVED_GRAPH: Template = Template {
+    markup: include_str!("page/served.html"),
+    scripts: &[FORMAT, ELEMENTS, NAMES, TREE, FLAME, CONTROLS, PAIR, SERVED_SCRIPT, GRAPH_OF_ONE],
+};
+
+const SERVED_SCRIPT: &str = include_str!("page/served.js");
+
 pub(in crate::report) fn page(template: &Template, figures: &impl Serialize) -> Vec<u8> {
+    page_with(template, figures, &[])
+}
+
+/// The same with markup for other places. Forms can be sent if there is any: to where the page is from.
+pub(in crate::report) fn page_with(template: &Template, figures: &impl Serialize, places: &[(&str, &str)]) -> Vec<u8> {
     // Serialising to a string fails for maps with odd keys only, of which there are none.
     let json = escape(&serde_json::to_string(figures).unwrap_or_else(|_| "null".to_owned()));
     let script = format!("(() => {{\n\"use strict\";\n{}}})();\n", template.scripts.concat());
-    let hash = |seed| XxHash64::oneshot(seed, json.as_bytes());
+    let seed_of = |seed, (_, markup): &(&str, &str)| XxHash64::oneshot(seed, markup.as_bytes());
+    let hash = |seed| XxHash64::oneshot(places.iter().fold(seed, seed_of), json.as_bytes());
     let nonce = format!("{:016x}{:016x}", hash(0), hash(1));
     let mut page = String::with_capacity(template.markup.len() + STYLE.len() + script.len() + json.len());
     // Places are looked for in the template only, never in what was put in.
@@ -76,12 +106,16 @@ pub(in crate::report) fn page(template: &Template, figures: &impl Serialize) -> 
     while let Some((before, after)) = rest.split_once("{{") {
         let Some((place, behind)) = after.split_once("}}") else { break };
         page.push_str(before);
+        let given = places.iter().find(|(name, _)| *name == place).map(|(_, markup)| *markup);
         page.push_str(match place {
             "nonce" => &nonce,
             "style" => STYLE,
             "figures" => &json,
             "script" => &script,
-            _ => "",
+            "flame" => given.unwrap_or(FLAME_PLACE),
+            "forms" if places.is_empty() => "'none'",
+            "forms" => "'self'",
+            _ => given.unwrap_or(""),
         });
         rest = behind;
     }
@@ -99,7 +133,7 @@ fn escape(json: &str) -> String {
 mod tests {
     use super::*;
 
-    const TEMPLATES: [Template; 3] = [REPORT, GRAPH, COMPARISON];
+    const TEMPLATES: [Template; 5] = [REPORT, GRAPH, COMPARISON, SERVED, SERVED_GRAPH];
 
     #[test]
     fn no_name_ends_the_element_that_figures_are_in() {

@@ -9,7 +9,7 @@
 
 mod activity;
 mod allocations;
-mod clock;
+pub mod clock;
 mod collections;
 pub(super) mod columns;
 pub(super) mod document;
@@ -17,10 +17,12 @@ mod emissions;
 mod facts;
 mod figures;
 mod flight;
+mod markup;
 mod methods;
 mod moved;
 mod over_time;
 mod power;
+mod served;
 pub(super) mod strings;
 #[cfg(test)]
 mod tests;
@@ -30,7 +32,11 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-pub use self::flight::Flights;
+pub use self::{
+    flight::Flights,
+    markup::Markup,
+    served::{ServedPage, served},
+};
 use self::{
     activity::Activity, clock::Clock, collections::AllocatedOverTime, figures::Beside, flight::Windows,
     methods::Method, moved::MovedOverTime, over_time::OverTime, power::Power, strings::Strings, timeline::Said,

@@ -14,6 +14,7 @@ use super::{
     handlers::{Handlers, Rules},
     moment::{DAY_US, Moment},
     names::{Labels, Names},
+    stop::Stop,
 };
 use crate::{
     attribution::window_report::Category,
@@ -59,6 +60,8 @@ pub struct Filter {
     pub pids: Vec<Pid>,
     pub processes: Names,
     pub services: Names,
+    /// Of services.
+    pub versions: Names,
     pub containers: Names,
     /// By uid or by name.
     pub pods: Names,
@@ -83,6 +86,8 @@ pub struct Filter {
     pub charge_gc: Option<ChargeBy>,
     /// What becomes of runs that cannot be read.
     pub unreadable: Unreadable,
+    /// By which reading ends early.
+    pub stop: Stop,
 }
 
 /// What the energy of a collector is charged by.
@@ -169,6 +174,7 @@ impl Filter {
         (self.pids.is_empty() || self.pids.contains(&process.pid))
             && (self.processes.allow_all() || names.into_iter().flatten().any(|name| self.processes.allow(name.raw())))
             && self.services.allow_known(process.service.as_ref())
+            && self.versions.allow_known(process.version.as_ref())
             && self.containers.allow_container(process.container.as_ref())
             && [&process.pod, &process.pod_name].into_iter().any(|pod| self.pods.allow_known(pod.as_ref()))
             && self.namespaces.allow_known(process.namespace.as_ref())
@@ -326,6 +332,7 @@ mod tests {
         let id = "4f2b7c0a9d8e1f3a5b6c7d8e9f0a1b2c3d4e5f60718293a4b5c6d7e8f9a0b1c2";
         let process = Process {
             service: Some("shop".into()),
+            version: Some("1.2".into()),
             container: Some(id.into()),
             pod: Some("1a2b-3c".into()),
             labels: vec!["app=shop".into(), "tier=front".into()],
@@ -342,6 +349,8 @@ mod tests {
             (Filter { labels: labels("cluster=us*"), ..Filter::default() }, false),
             (Filter { services: names("sh*"), ..Filter::default() }, true),
             (Filter { services: names("orders"), ..Filter::default() }, false),
+            (Filter { versions: names("1.*"), ..Filter::default() }, true),
+            (Filter { versions: names("2.*"), ..Filter::default() }, false),
             (Filter { containers: names(&id[..12]), ..Filter::default() }, true),
             (Filter { containers: names(&id[..11]), ..Filter::default() }, false),
             (Filter { containers: names("4f2b*"), ..Filter::default() }, true),

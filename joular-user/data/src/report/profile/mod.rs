@@ -38,6 +38,7 @@ mod process_columns;
 mod quotas;
 pub mod reader;
 pub mod row;
+mod stop;
 mod sums;
 mod thread_columns;
 pub mod windows;
@@ -65,6 +66,7 @@ pub use self::{
     places::{PlaceRow, ThreadIdentity},
     reader::DataSet,
     row::{DividedBy, EnergyRow, Inferred, Pooled},
+    stop::Stop,
     windows::{DomainEnergy, WindowSpan},
 };
 pub use crate::dataset::read::unreadable::{Skipped, SkippedRuns, Unreadable};

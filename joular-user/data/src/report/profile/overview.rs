@@ -183,6 +183,7 @@ impl Overview {
         let mut time = RunTime::default();
         let span = filter.span(&data.catalog.runs[run]);
         decode_ahead::batches(&data.files::<Windows>(run), &span, |columns| {
+            filter.stop.check()?;
             let rows = WindowColumns::of(columns)?;
             for row in 0..columns.rows() {
                 let start = UnixMicros(rows.starts.get(row)?);
@@ -258,6 +259,7 @@ impl Overview {
 
         let span = filter.span(&data.catalog.runs[run]);
         decode_ahead::batches(&data.files::<Quality>(run), &span, |columns| {
+            filter.stop.check()?;
             let (categories, unwinders) = (columns.names(quality::CATEGORY)?, columns.names(UNWINDER)?);
             let (ends, unnamed) = (columns.names(WALK_END)?, columns.names(UNNAMED)?);
             let complete = columns.flags(IS_COMPLETE)?;

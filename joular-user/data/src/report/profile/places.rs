@@ -44,6 +44,7 @@ impl DataSet {
         for (run, host) in self.hosts.iter().copied().enumerate() {
             let span = filter.span(&self.catalog.runs[run]);
             decode_ahead::batches(&self.files::<Weights>(run), &span, |columns| {
+                filter.stop.check()?;
                 let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
                 let (claimants, times) = (columns.names(weights::CLAIMANT)?, columns.ints(weights::CPU_NS)?);
                 let (pids, process_starts) = (columns.ints(shared::PID)?, columns.times(shared::PROCESS_START)?);

@@ -96,7 +96,11 @@ impl DataSet {
     /// # Errors
     /// As [`Self::open`].
     pub fn of_store(store: &Arc<dyn Store>, filter: &Filter) -> Result<Self> {
-        Self::of_runs(filter.unreadable.runs(store, &filter.part(), |run| filter.may_allow(run), read_run)?, filter)
+        let read = |files: &RunFiles| {
+            filter.stop.check()?;
+            read_run(files)
+        };
+        Self::of_runs(filter.unreadable.runs(store, &filter.part(), |run| filter.may_allow(run), read)?, filter)
     }
 
     /// The same for runs whose files are known.
@@ -132,6 +136,7 @@ impl DataSet {
         data.must_have_phases(filter)?;
         data.expect(&[Processes::NAME, Stacks::NAME, Windows::NAME]);
         for run in 0..data.files.len() {
+            filter.stop.check()?;
             data.read_processes(run)?;
             data.read_stacks(run)?;
             data.windows.push(windows::read(&data.files::<Windows>(run))?);
@@ -197,6 +202,7 @@ impl DataSet {
                 None => take(catalog, row),
             };
             decode_ahead::batches(&self.files::<Branches>(run), &span, |columns| {
+                filter.stop.check()?;
                 self.take_branches(run, columns, filter, &mut allowed, &mut take_row)
             })?;
             if let Some(charges) = charges {

@@ -13,7 +13,10 @@ use super::{Choices, Compared, Comparison, Format, Measure, Per, Side, Unit, ses
 use crate::{
     dataset::error::DataSetError,
     model::target_text::TargetText,
-    report::profile::{App, Filter},
+    report::{
+        html::Markup,
+        profile::{App, Filter},
+    },
     text::{
         count, figures, share,
         signature::{Method, told_apart},
@@ -51,7 +54,21 @@ impl Comparison {
     /// # Errors
     /// If a data set cannot be read again.
     pub fn page(&self, choices: &Choices, filter: &Filter, app: Option<&App>) -> Result<Vec<u8>, DataSetError> {
-        page::page(self, choices, filter, app)
+        page::page(self, choices, [filter; 2], app, &Markup::default())
+    }
+
+    /// The page of [`super::run_parts`], with what a server puts before it.
+    ///
+    /// # Errors
+    /// As [`Self::page`].
+    pub fn served_page(
+        &self,
+        choices: &Choices,
+        filters: [&Filter; 2],
+        app: Option<&App>,
+        before: &Markup,
+    ) -> Result<Vec<u8>, DataSetError> {
+        page::page(self, choices, filters, app, before)
     }
 
     fn shown_phases(&self, choices: &Choices) -> &[Compared] {

@@ -12,6 +12,7 @@ use crate::{
     report::{
         diff::{Change, Measure, Verdict, View},
         html::{
+            Markup,
             columns::{self, Pair},
             document,
             strings::Strings,
@@ -78,13 +79,14 @@ struct Line {
 pub(super) fn page(
     comparison: &Comparison,
     choices: &Choices,
-    filter: &Filter,
+    [filter_a, filter_b]: [&Filter; 2],
     app: Option<&App>,
+    before: &Markup,
 ) -> Result<Vec<u8>, DataSetError> {
     let mut strings = Strings::default();
     let change = &comparison.total.change;
     let (unit, factor) = sized(&choices.unit(), choices.measure, change.a.max(change.b));
-    let pair = match (profile(&comparison.a, filter, app)?, profile(&comparison.b, filter, app)?) {
+    let pair = match (profile(&comparison.a, filter_a, app)?, profile(&comparison.b, filter_b, app)?) {
         (Some(a), Some(b)) => pair([a, b], change, choices.measure, (&unit, factor), &mut strings),
         _ => None,
     };
@@ -115,7 +117,7 @@ pub(super) fn page(
         unit,
         strings: strings.into_texts(),
     };
-    Ok(document::page(&document::COMPARISON, &figures))
+    Ok(document::page_with(&document::COMPARISON, &figures, &[("before", before.as_str())]))
 }
 
 /// `None` of a baseline, which has no call paths.

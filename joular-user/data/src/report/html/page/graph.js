@@ -2,7 +2,7 @@
 
 const figures = JSON.parse(byId("figures").textContent);
 firstTheme();
-document.title = figures.title;
+document.title = document.body.dataset.title ?? figures.title;
 byId("title").textContent = figures.title;
 byId("subject").textContent = figures.headline;
 byId("icicle").checked = figures.is_icicle;

@@ -79,6 +79,7 @@ fn each_of_run<S: Source>(
 ) -> Result<()> {
     let mut allowed = Allowed::default();
     decode_ahead::batches(&data.files::<S>(run), span, |columns| {
+        filter.stop.check()?;
         let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
         let (stacks, of) = (columns.ints(work::STACK_ID)?, S::of(columns)?);
         let mut threads = ThreadColumns::of(columns)?;

@@ -1,4 +1,4 @@
-//! Speaks TLS with scrapers, so that nobody else sees token and figures.
+//! Speaks TLS with clients, so that nobody else sees token and figures.
 
 use std::{
     fs, io,
@@ -20,7 +20,7 @@ const RELOAD: Duration = Duration::from_secs(60);
 
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    #[error("reading {path}: {source}: check --metrics-cert, --metrics-key and --metrics-client-ca")]
+    #[error("reading {path}: {source}: check the flags that name certificates and their key")]
     Io { path: PathBuf, source: io::Error },
     #[error("{path}: {source}: it must have PEM text")]
     Pem { path: PathBuf, source: pem::Error },
@@ -91,7 +91,7 @@ impl Tls {
         match acceptor(&self.files) {
             Ok(acceptor) => (self.acceptor, self.is_old) = (acceptor, false),
             Err(error) if !std::mem::replace(&mut self.is_old, true) => {
-                (self.warn)(&format!("metrics are served with the old certificate: {error}"));
+                (self.warn)(&format!("the old certificate is still served with: {error}"));
             }
             Err(_) => {}
         }

@@ -1,4 +1,4 @@
-//! Reads the secret that scrapers have to show.
+//! Reads the secret that clients have to show.
 
 use std::{fmt, hint::black_box, path::Path};
 

@@ -1,8 +1,8 @@
 //! Gives every new connection a place, and closes another one for it if there is none left.
 //!
-//! Otherwise clients that send nothing, or too slowly, would keep all places, and a scrape would get none. If the address
+//! Otherwise clients that send nothing, or too slowly, would keep all places, and a good client would get none. If the address
 //! has too many connections, its own oldest one is closed. If all places are taken, the oldest connection is closed whose
-//! client has not shown that it may read metrics.
+//! client has not shown that it may read what is served.
 
 use std::{
     collections::BTreeMap,
@@ -12,17 +12,16 @@ use std::{
 
 use tokio::task::AbortHandle;
 
-/// Connections at a time.
-const MOST: usize = 64;
-/// Connections of an address at a time.
-const MOST_OF_ADDRESS: usize = 8;
-
 /// The places, which connections share.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Seats(Arc<Mutex<Taken>>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Taken {
+    /// Connections at a time.
+    most: usize,
+    /// Connections of an address at a time.
+    most_of_address: usize,
     next: u64,
     /// By number, so the oldest is the first.
     seats: BTreeMap<u64, Held>,
@@ -44,6 +43,10 @@ pub struct Seat {
 }
 
 impl Seats {
+    pub fn new(most: usize, most_of_address: usize) -> Self {
+        Self(Arc::new(Mutex::new(Taken { most, most_of_address, next: 0, seats: BTreeMap::new() })))
+    }
+
     /// A place for a connection from `address`. Another one may be ended for it.
     pub fn take(&self, address: IpAddr) -> Seat {
         let mut taken = self.taken();
@@ -78,10 +81,10 @@ impl Taken {
             // Trusted ones come after all others.
             of.min_by_key(|(number, held)| (held.is_trusted, **number)).map(|(number, _)| *number)
         };
-        if of_address().count() >= MOST_OF_ADDRESS {
+        if of_address().count() >= self.most_of_address {
             return oldest(&mut of_address());
         }
-        if self.seats.len() >= MOST { oldest(&mut self.seats.iter()) } else { None }
+        if self.seats.len() >= self.most { oldest(&mut self.seats.iter()) } else { None }
     }
 }
 
@@ -90,7 +93,7 @@ impl Seat {
         self.number
     }
 
-    /// The client has shown that it may read metrics.
+    /// The client has shown that it may read what is served.
     pub fn trust(&self) {
         if let Some(held) = self.seats.taken().seats.get_mut(&self.number) {
             held.is_trusted = true;
@@ -108,6 +111,9 @@ impl Drop for Seat {
 mod tests {
     use super::*;
 
+    const MOST: usize = 64;
+    const MOST_OF_ADDRESS: usize = 8;
+
     fn address(last: u8) -> IpAddr {
         IpAddr::from([10, 0, 0, last])
     }
@@ -118,7 +124,7 @@ mod tests {
 
     #[test]
     fn an_address_with_too_many_loses_its_own_oldest() {
-        let seats = Seats::default();
+        let seats = Seats::new(MOST, MOST_OF_ADDRESS);
         let other = seats.take(address(1));
         let own: Vec<Seat> = (0..MOST_OF_ADDRESS).map(|_| seats.take(address(2))).collect();
         own[0].trust();
@@ -130,7 +136,7 @@ mod tests {
 
     #[test]
     fn when_all_are_taken_the_oldest_that_is_not_trusted_goes() {
-        let seats = Seats::default();
+        let seats = Seats::new(MOST, MOST_OF_ADDRESS);
         let all: Vec<Seat> = (0..u8::try_from(MOST).unwrap()).map(|last| seats.take(address(last))).collect();
         all[0].trust();
         let more = seats.take(address(200));

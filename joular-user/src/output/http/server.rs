@@ -1,0 +1,245 @@
+//! Listens, and takes requests to who answers them.
+
+use std::{
+    convert::Infallible,
+    future::Future,
+    io,
+    net::{SocketAddr, TcpListener},
+    pin::Pin,
+    sync::Arc,
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use http_body_util::Full;
+use hyper::{
+    Method, Request, Response, StatusCode, Uri,
+    body::Bytes,
+    header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener as Listener,
+    sync::oneshot,
+    time::{sleep, timeout},
+};
+
+use super::{
+    seats::{Seat, Seats},
+    tls::Tls,
+    token::Token,
+};
+
+/// Kind of an answer for people who asked for none.
+pub const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// How much clients may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Until a request has come.
+    pub header_time: Duration,
+    /// From the first byte to the last one of an answer.
+    pub connection_time: Duration,
+    /// Of a request with its headers; at least 8 KiB. Nobody reads a body.
+    pub header_bytes: usize,
+    /// Connections at a time.
+    pub connections: usize,
+    /// The same of one address.
+    pub connections_of_address: usize,
+}
+
+/// A request to read something.
+#[derive(Debug)]
+pub struct Asked {
+    pub uri: Uri,
+    pub headers: HeaderMap,
+    /// Whether the client has shown that it may read what not all may.
+    pub is_allowed: bool,
+}
+
+/// An answer under way.
+pub type Answering = Pin<Box<dyn Future<Output = Response<Full<Bytes>>> + Send>>;
+
+/// Who answers. All requests share one thread: what takes long has to be done elsewhere.
+pub trait Answers: Send + Sync {
+    fn answer(self: Arc<Self>, asked: Asked) -> Answering;
+}
+
+/// A socket that listens; nobody answers yet.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    token: Option<Token>,
+    tls: Option<Tls>,
+}
+
+/// Ends the server when dropped. Nobody listens at its address then, so another server can.
+#[derive(Debug)]
+pub struct Running {
+    stop: Option<oneshot::Sender<Infallible>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        // It ends at once, unless it writes an answer. What it panicked with is no concern of a recording that ends.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+impl Server {
+    /// # Errors
+    /// If the address cannot be listened at.
+    pub fn bind(address: SocketAddr, token: Option<Token>, tls: Option<Tls>) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener, token, tls })
+    }
+
+    /// The address, with the port that the kernel chose if 0 was asked for.
+    ///
+    /// # Errors
+    /// If the kernel does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Starts the thread that answers, of this name.
+    ///
+    /// # Errors
+    /// If there can be no thread or event loop.
+    pub fn start(self, name: &str, limits: Limits, answers: Arc<dyn Answers>) -> io::Result<Running> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (stop, stopped) = oneshot::channel();
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
+            // Requests are less urgent than windows, whose thread this one has its priority from.
+            let _allowed = rustix::process::setpriority_process(None, 0);
+            runtime.block_on(async move {
+                tokio::select! {
+                    () = serve(self, limits, answers) => {}
+                    _ = stopped => {}
+                }
+            });
+            // What still works for an answer works for nobody.
+            runtime.shutdown_background();
+        })?;
+        Ok(Running { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+async fn serve(mut server: Server, limits: Limits, answers: Arc<dyn Answers>) {
+    let Ok(listener) = Listener::from_std(server.listener) else { return };
+    let token = Arc::new(server.token);
+    let seats = Seats::new(limits.connections, limits.connections_of_address);
+    loop {
+        match listener.accept().await {
+            Ok((stream, client)) => {
+                let (acceptor, token) = (server.tls.as_mut().map(Tls::acceptor), token.clone());
+                let answers = Arc::clone(&answers);
+                let expects_certificate = server.tls.as_ref().is_some_and(Tls::expects_certificates);
+                let seat = Arc::new(seats.take(client.ip()));
+                let number = seat.number();
+                let task = tokio::spawn(async move {
+                    let connection = async {
+                        match acceptor {
+                            None => connection(stream, limits, seat, token, true, answers).await,
+                            Some(acceptor) => {
+                                if let Ok(stream) = acceptor.accept(stream).await {
+                                    // One that is not signed as it should be ends the handshake.
+                                    let has_shown_one = stream.get_ref().1.peer_certificates().is_some();
+                                    let is_known = has_shown_one || !expects_certificate;
+                                    connection(stream, limits, seat, token, is_known, answers).await;
+                                }
+                            }
+                        }
+                    };
+                    let _late = timeout(limits.connection_time, connection).await;
+                });
+                seats.serve(number, task.abort_handle());
+            }
+            // There may be no descriptor left.
+            Err(_) => sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+async fn connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    limits: Limits,
+    seat: Arc<Seat>,
+    token: Arc<Option<Token>>,
+    is_known: bool,
+    answers: Arc<dyn Answers>,
+) {
+    let answer = service_fn(move |request: Request<hyper::body::Incoming>| {
+        let is_allowed = is_known && is_allowed(request.headers(), token.as_ref().as_ref());
+        if is_allowed {
+            seat.trust();
+        }
+        let (parts, _) = request.into_parts();
+        let refused = refused(&parts.method);
+        let answers = Arc::clone(&answers);
+        async move {
+            let asked = Asked { uri: parts.uri, headers: parts.headers, is_allowed };
+            Ok::<_, Infallible>(match refused {
+                Some(refused) => refused,
+                None => answers.answer(asked).await,
+            })
+        }
+    });
+    let _broken = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_time)
+        .max_buf_size(limits.header_bytes)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), answer)
+        .await;
+}
+
+fn refused(method: &Method) -> Option<Response<Full<Bytes>>> {
+    if [Method::GET, Method::HEAD].contains(method) {
+        return None;
+    }
+    let mut refusal = response(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "only GET and HEAD\n");
+    refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+    Some(refusal)
+}
+
+/// An answer of this kind.
+pub fn response(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+/// What a client gets that has not shown that it may read something.
+pub fn unauthorised() -> Response<Full<Bytes>> {
+    let needed = "a bearer token or a certificate of the client is missing\n";
+    let mut refusal = response(StatusCode::UNAUTHORIZED, PLAIN, needed);
+    for scheme in ["Bearer", "Basic realm=\"joular-bpf: any name, and the token as password\""] {
+        refusal.headers_mut().append(WWW_AUTHENTICATE, HeaderValue::from_static(scheme));
+    }
+    refusal
+}
+
+/// Whether the token is shown: as it is, or as the password of anybody, which is how browsers ask for one.
+fn is_allowed(headers: &HeaderMap, token: Option<&Token>) -> bool {
+    let Some(token) = token else { return true };
+    let given = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
+    let of_scheme = |scheme: &[u8]| {
+        let (begin, rest) = given.split_at_checked(scheme.len())?;
+        begin.eq_ignore_ascii_case(scheme).then_some(rest)
+    };
+    let is_password = |given: &[u8]| {
+        let pair = BASE64_STANDARD.decode(given.trim_ascii()).unwrap_or_default();
+        let colon = pair.iter().position(|byte| *byte == b':');
+        colon.is_some_and(|at| token.is(&pair[at + 1..]))
+    };
+    of_scheme(b"Bearer ").is_some_and(|given| token.is(given)) || of_scheme(b"Basic ").is_some_and(is_password)
+}
