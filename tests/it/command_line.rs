@@ -161,3 +161,24 @@ fn sources_name_every_source_and_mark_what_a_recording_would_use() {
         assert_eq!(state(name), expected, "{name}");
     }
 }
+
+#[test]
+fn a_plot_that_cannot_be_written_and_commands_for_no_variant_are_told_before_anything_runs() {
+    let began = tempfile::tempdir().unwrap();
+    let began = began.path().join("began");
+    let touch = began.to_str().unwrap();
+    let once = |command: &'static str, options: &[&'static str]| [&[command, "--repeat", "2"][..], options].concat();
+    for (options, words) in [
+        (once("run", &["--export-plot", "a.png", "--"]), &["--export-plot", "a.png", ".svg", ".pdf"][..]),
+        (once("run", &["--export-plot", "plot", "--"]), &["plot.svg or plot.pdf"]),
+        (once("sweep", &["--parameter", "n=1..4", "--export-plot", "a.eps", "--"]), &["--export-plot", "a.eps"]),
+        (once("run", &["--prepare", "a", "--prepare", "b", "--"]), &["--prepare", "2 commands for 1 variant"]),
+        (
+            once("sweep", &["--parameter", "n=1..4", "--cleanup", "a", "--cleanup", "b", "--"]),
+            &["--cleanup", "2 commands for 4 variants", "once for all, or once for each", "n=1, n=2, n=3, n=4"],
+        ),
+    ] {
+        expect_usage_error(&[&options[..], &["touch", touch, "{n}"]].concat(), words);
+    }
+    assert!(!began.exists(), "a command ran");
+}

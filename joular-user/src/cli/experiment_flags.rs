@@ -31,13 +31,14 @@ pub struct ExperimentFlags {
     pub cool_down: Option<String>,
 
     /// A shell command that sh runs before each run, warm-ups too, as the command's user; its energy is not counted,
-    /// and if it fails, the experiment ends. {NAME} stands for the value of a parameter
+    /// and if it fails, the experiment ends. {NAME} stands for the value of a parameter. Given once, it is for all variants;
+    /// otherwise give it once for each, in their order
     #[arg(long, value_name = "COMMAND")]
-    pub prepare: Option<String>,
+    pub prepare: Vec<String>,
 
     /// The same after each run, also after one that failed (hyperfine's --conclude); its energy is not counted
     #[arg(long, value_name = "COMMAND")]
-    pub cleanup: Option<String>,
+    pub cleanup: Vec<String>,
 
     /// A command to compare, cut into words as a shell does; may be repeated, instead of a command after --
     #[arg(long, value_name = "NAME='CMD'")]
@@ -91,6 +92,11 @@ pub struct ExperimentFlags {
     /// Write a table of LaTeX, which needs the package booktabs
     #[arg(long, value_name = "FILE")]
     pub export_latex: Option<PathBuf>,
+
+    /// Draw each run, and the mean of each variant with its 95 % interval; a sweep draws energies and the fitted models. SVG
+    /// or PDF, as FILE ends in .svg or .pdf
+    #[arg(long, value_name = "FILE")]
+    pub export_plot: Option<PathBuf>,
 
     /// Write a paragraph on how the experiment was made, for a paper: LaTeX if FILE ends in .tex, otherwise Markdown.
     /// What was not recorded is said to be unknown; with --output more is known

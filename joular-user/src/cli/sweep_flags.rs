@@ -17,8 +17,8 @@ pub struct SweepFlags {
     #[arg(long, value_name = "COUNT", hide = true, conflicts_with = "top")]
     pub methods: Option<usize>,
 
-    /// Draw the energies and the fitted models as SVG
-    #[arg(long, value_name = "FILE", help_heading = "Growth")]
+    /// The older name of --export-plot; always SVG
+    #[arg(long, value_name = "FILE", hide = true)]
     pub svg: Option<PathBuf>,
 
     /// Write a web page: classes, drawings, and what larger values would need

@@ -129,9 +129,14 @@ fn other_names_of_flags_are_taken_and_not_shown() {
     }
     let mut whole = definition();
     whole.build();
-    for (command, other) in
-        [("report", "--sort"), ("report", "--comm "), ("diff", "--sort"), ("sweep", "--methods"), ("run", "--csv")]
-    {
+    for (command, other) in [
+        ("report", "--sort"),
+        ("report", "--comm "),
+        ("diff", "--sort"),
+        ("sweep", "--methods"),
+        ("sweep", "--svg"),
+        ("run", "--csv"),
+    ] {
         let help = whole.find_subcommand_mut(command).unwrap().render_long_help().to_string();
         assert!(!help.contains(other), "{command}: {help}");
     }

@@ -4,7 +4,10 @@ use std::{env, ffi::OsString, io, path::Path};
 
 use anyhow::{Context as _, anyhow, bail};
 use joular_data::{
-    experiment::replicates::Summary,
+    experiment::{
+        plot::{Drawing, PlotFormat},
+        replicates::Summary,
+    },
     report::{
         self, Format, artifact,
         diff::{Choices, CompareBy, FailOn, Per, View, Work},
@@ -183,6 +186,7 @@ fn export(flags: &RunFlags, log: &Log, summary: &Summary) -> anyhow::Result<()> 
     if let Some(path) = &chosen.export_methods {
         methods::export(path, log, summary, flags.flags.output.as_deref())?;
     }
+    export_plot(chosen, || log.drawing())?;
     export_runs(chosen, log)?;
     if let Some(path) = &chosen.export_json {
         let mut bytes = serde_json::to_vec_pretty(&serde_json::json!({ "experiment": log, "summary": summary }))?;
@@ -194,6 +198,17 @@ fn export(flags: &RunFlags, log: &Log, summary: &Summary) -> anyhow::Result<()> 
 
 pub(super) fn export_runs(flags: &ExperimentFlags, log: &Log) -> anyhow::Result<()> {
     flags.export_runs_csv.as_ref().map_or(Ok(()), |path| write_file(path, run_table::csv(log).as_bytes()))
+}
+
+/// Writes a plot if one is asked for, and says what it lacks.
+pub(super) fn export_plot(flags: &ExperimentFlags, drawing: impl FnOnce() -> Drawing) -> anyhow::Result<()> {
+    let Some(path) = &flags.export_plot else { return Ok(()) };
+    let plot = drawing().plot(PlotFormat::of(path)?)?;
+    write_file(path, &plot.bytes)?;
+    if let Some(remark) = plot.remark() {
+        messages::warn(&format!("{}: {remark}", escape(&path.display().to_string())));
+    }
+    Ok(())
 }
 
 pub(super) fn write_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {

@@ -6,6 +6,7 @@ use joular_data::experiment::{
     methods::{Conduct, Machine, Markup, Methods, Recorded},
     replicates::Summary,
 };
+use serde_json::Value;
 
 use super::experiment::write_file;
 use crate::experiment::{Circumstances, log::Log};
@@ -46,9 +47,13 @@ fn machine(known: &Circumstances) -> Machine {
     Machine { cpu_model, online_cpus, kernel, version }
 }
 
-fn options(known: &Circumstances) -> BTreeMap<String, String> {
-    let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
-    known.options.iter().map(|(name, value)| (name.clone(), text(value))).collect()
+fn options(known: &Circumstances) -> BTreeMap<String, Vec<String>> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+    let texts = |value: &Value| match value {
+        Value::Array(values) => values.iter().map(text).collect(),
+        one => vec![text(one)],
+    };
+    known.options.iter().map(|(name, value)| (name.clone(), texts(value))).collect()
 }
 
 #[cfg(test)]
@@ -74,7 +79,12 @@ mod tests {
         let known = Circumstances {
             cpu_model: "Example CPU".into(),
             online_cpus: 4,
-            options: [("cool-down".to_owned(), "5s".into()), ("ignore-failure".to_owned(), true.into())].into(),
+            options: [
+                ("cool-down".to_owned(), "5s".into()),
+                ("ignore-failure".to_owned(), true.into()),
+                ("prepare".to_owned(), serde_json::json!(["a", "b"])),
+            ]
+            .into(),
             ..Circumstances::default()
         };
         let variants = plan::variants(&["true".into()], &[], &[]).unwrap();
@@ -89,7 +99,9 @@ mod tests {
         let options = found.options.unwrap();
         assert_eq!(
             options.into_iter().collect::<Vec<_>>(),
-            [("cool-down".to_owned(), "5s".to_owned()), ("ignore-failure".to_owned(), "true".to_owned())]
+            [("cool-down", &["5s"][..]), ("ignore-failure", &["true"]), ("prepare", &["a", "b"])].map(
+                |(name, values)| { (name.to_owned(), values.iter().map(ToString::to_string).collect::<Vec<_>>()) }
+            )
         );
         (log.circumstances, log.rounds) = (None, None);
         let found = conduct(&log);

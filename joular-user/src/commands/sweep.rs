@@ -13,7 +13,9 @@ use joular_data::{
     text::escape,
 };
 
-use super::experiment::{conducted, export_runs, on_this_machine, said, tell_of_interruption, view, write_file};
+use super::experiment::{
+    conducted, export_plot, export_runs, on_this_machine, said, tell_of_interruption, view, write_file,
+};
 use crate::{
     cli::{Exit, SweepFlags},
     config::{self, CommandRun, SweepRun},
@@ -84,6 +86,7 @@ fn export(flags: &SweepFlags, sweep: &SweepRun, found: &Sweep) -> anyhow::Result
         }
     }
     let drawn = sweep.methods.unwrap_or(DRAWN);
+    export_plot(chosen, || found.drawing(drawn))?;
     if let Some(path) = &flags.svg {
         write_file(path, found.svg(drawn).as_bytes())?;
     }

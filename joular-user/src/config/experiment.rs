@@ -2,13 +2,20 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use joular_data::redact::Redaction;
+use joular_data::{experiment::plot::PlotFormat, redact::Redaction, text::count};
 use serde_json::{Map, Value, json};
 
 use super::{ConfigError, duration::parse_duration};
 use crate::{
     cli::{ExperimentFlags, RunFlags, refused::BY_EXPERIMENTS},
-    experiment::{Circumstances, around::Around, conduct::Experiment, log::Until, plan, work::is_amount},
+    experiment::{
+        Circumstances,
+        around::Around,
+        conduct::Experiment,
+        log::Until,
+        plan::{self, Variant},
+        work::is_amount,
+    },
     privileges,
 };
 
@@ -19,6 +26,8 @@ const MAX_REPEAT: u32 = 100_000;
 /// by is so uncertain that an interval is often narrow by chance.
 const MOST_UNTIL: u32 = 100;
 const LEAST_UNTIL: u32 = 10;
+/// Variants that a message names.
+const NAMED: usize = 8;
 /// Options of a recording that may change while an experiment is interrupted.
 const UNCHECKED: [&str; 2] = ["output", "quiet"];
 
@@ -47,14 +56,18 @@ pub fn experiment(flags: &RunFlags) -> Result<Experiment, ConfigError> {
     if let Some(work) = chosen.work.filter(|work| !is_amount(*work)) {
         return Err(invalid("work", format!("{work} is not an amount of work: give a number above 0")));
     }
+    if let Some(path) = &chosen.export_plot {
+        PlotFormat::of(path).map_err(|error| invalid("export-plot", error.to_string()))?;
+    }
     let cool_down = chosen.cool_down.as_deref().map(parse_duration).transpose();
+    let around = around(chosen, &variants)?;
     Ok(Experiment {
         variants,
         repeat,
         until: until(chosen, repeat)?,
         warmup: chosen.warmup.unwrap_or_default(),
         cool_down: cool_down.map_err(|error| invalid("cool-down", error.to_string()))?.unwrap_or(Duration::ZERO),
-        around: Around { prepare: chosen.prepare.clone(), cleanup: chosen.cleanup.clone(), user: None },
+        around,
         seed: chosen.seed,
         directory: flags.flags.output.clone(),
         shows_output: chosen.show_output,
@@ -92,6 +105,29 @@ fn until(flags: &ExperimentFlags, repeat: u32) -> Result<Option<Until>, ConfigEr
     Ok(Some(Until { percent, min_runs }))
 }
 
+/// The commands around runs, if there are as many as variants need.
+fn around(flags: &ExperimentFlags, variants: &[Variant]) -> Result<Around, ConfigError> {
+    let around = Around { prepare: flags.prepare.clone(), cleanup: flags.cleanup.clone(), user: None };
+    let Some((side, commands)) = around.unfit(variants.len()) else { return Ok(around) };
+    let names: Vec<&str> = variants.iter().take(NAMED).map(|variant| variant.name.as_str()).collect();
+    let more = if variants.len() > NAMED { ", …" } else { "" };
+    let each = match variants.len() {
+        1 => String::new(),
+        _ => format!(" for all, or once for each, in this order: {}{more}", names.join(", ")),
+    };
+    let place = side.option().trim_start_matches("--");
+    let variants = count(variants.len(), "variant");
+    Err(invalid(place, format!("{} for {variants}: give it once{each}", count(commands, "command"))))
+}
+
+/// One text as it is, several as a list.
+fn one_or_each(commands: &[String]) -> Value {
+    match commands {
+        [one] => json!(one),
+        each => json!(each),
+    }
+}
+
 /// Options that change what is measured.
 fn options(flags: &RunFlags) -> BTreeMap<String, Value> {
     let Ok(Value::Object(recording)) = serde_json::to_value(&flags.flags) else { return BTreeMap::new() };
@@ -101,8 +137,8 @@ fn options(flags: &RunFlags) -> BTreeMap<String, Value> {
         "phase-end": flags.phase_end,
         "mark": flags.mark,
         "cool-down": flags.experiment.cool_down,
-        "prepare": flags.experiment.prepare,
-        "cleanup": flags.experiment.cleanup,
+        "prepare": one_or_each(&flags.experiment.prepare),
+        "cleanup": one_or_each(&flags.experiment.cleanup),
         "ignore-failure": flags.experiment.ignore_failure,
     });
     let more = if let Value::Object(more) = more { more } else { Map::new() };
@@ -172,5 +208,38 @@ mod tests {
         assert_eq!(found.circumstances.options.get("cleanup"), Some(&json!("true")));
         let options = |line: &[&str]| resolved(line).unwrap().circumstances.options;
         assert_eq!(options(&["--until-interval", "2", "--repeat", "50"]), options(&[]), "more runs may be asked for");
+    }
+
+    fn of_variants(options: &[&str]) -> Result<Experiment, ConfigError> {
+        let variants = ["--variant", "old=true", "--variant", "new=false"];
+        let words = [&["joular-bpf", "run"][..], &variants, options].concat();
+        match cli::parse(words.into_iter().map(Into::into)).unwrap().command {
+            Some(Command::Run(flags)) => experiment(&flags),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn commands_around_runs_are_for_all_variants_or_one_for_each() {
+        let found = of_variants(&["--prepare", "a", "--prepare", "b", "--cleanup", "c"]).unwrap();
+        assert_eq!((found.around.prepare, found.around.cleanup), (vec!["a".into(), "b".into()], vec!["c".into()]));
+        assert_eq!(found.circumstances.options.get("prepare"), Some(&json!(["a", "b"])));
+        assert_eq!(found.circumstances.options.get("cleanup"), Some(&json!("c")));
+        let three = ["--cleanup", "a", "--cleanup", "b", "--cleanup", "c"];
+        let refused = of_variants(&three).unwrap_err().to_string();
+        let expected =
+            "--cleanup: 3 commands for 2 variants: give it once for all, or once for each, in this order: old, new";
+        assert!(refused.contains(expected), "{refused}");
+        let refused = resolved(&three[..4]).unwrap_err().to_string();
+        assert!(refused.ends_with("--cleanup: 2 commands for 1 variant: give it once"), "{refused}");
+    }
+
+    #[test]
+    fn a_plot_has_a_format_by_its_name() {
+        for path in ["a.svg", "A.PDF", "-"] {
+            assert!(resolved(&["--export-plot", path]).is_ok(), "{path}");
+        }
+        let refused = resolved(&["--export-plot", "a.png"]).unwrap_err().to_string();
+        assert!(refused.contains("--export-plot: a.png ends in neither .svg nor .pdf"), "{refused}");
     }
 }

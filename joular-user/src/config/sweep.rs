@@ -33,7 +33,7 @@ pub fn sweep(flags: &SweepFlags) -> Result<SweepRun, ConfigError> {
     };
     for (name, path) in [("export-latex", &given.export_latex), ("export-methods", &given.export_methods)] {
         if path.is_some() {
-            return Err(invalid(name, "it is of `run` only: use --export-markdown, --html or --svg"));
+            return Err(invalid(name, "it is of `run` only: use --export-markdown, --export-plot or --html"));
         }
     }
     let parsed = Parameter::parse(parameter).map_err(|error| invalid("parameter", &error.to_string()))?;

@@ -235,12 +235,12 @@ impl Conductor<'_> {
         }
         self.has_run = true;
         (self.tell)(Step::Running { variant: &variant.name, round: place.round, is_warmup });
-        if let Next::Interrupted(code) = self.around(Side::Before, variant).await? {
+        if let Next::Interrupted(code) = self.around(Side::Before, place.variant, variant).await? {
             return Ok(Next::Interrupted(code));
         }
         let next = self.measured(place, variant, is_warmup).await;
         // What was prepared is undone whatever became of the run, whose own error is the one that is told.
-        let after = self.around(Side::After, variant).await;
+        let after = self.around(Side::After, place.variant, variant).await;
         Ok(match (next?, after?) {
             (Next::On, after) => after,
             (interrupted, _) => interrupted,
@@ -260,10 +260,10 @@ impl Conductor<'_> {
         next
     }
 
-    /// Runs the command on one side of a run, if there is one.
-    async fn around(&mut self, side: Side, variant: &Variant) -> Result<Next, ConductError> {
+    /// Runs the command on one side of a run of the variant with this number, if there is one.
+    async fn around(&mut self, side: Side, number: usize, variant: &Variant) -> Result<Next, ConductError> {
         let Experiment { around, shows_output, .. } = self.experiment;
-        let Some(command) = around.command(side, variant) else { return Ok(self.next()) };
+        let Some(command) = around.command(side, number, variant) else { return Ok(self.next()) };
         (self.tell)(Step::Around { variant: &variant.name, side });
         let was_asked_to_end = self.signals.asked_to_end().is_some();
         let (option, name) = (side.option(), || variant.name.clone());

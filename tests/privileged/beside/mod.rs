@@ -3,6 +3,7 @@
 
 mod administration;
 mod agent;
+mod around_runs;
 mod conservation;
 pub(crate) mod containers;
 mod counters;

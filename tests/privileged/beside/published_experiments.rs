@@ -31,6 +31,7 @@ fn lines(path: &Path) -> Result<Vec<Vec<String>>> {
 fn an_experiment_that_failed_and_went_on_lists_all_its_runs_and_says_how_it_was_made() -> Result<()> {
     let output = Output::new()?;
     let (runs, table, methods) = (output.beside("runs.csv"), output.beside("table.tex"), output.beside("methods.tex"));
+    let [svg, pdf] = ["runs.svg", "runs.pdf"].map(|name| output.beside(name));
     let failed = output.beside("failed");
     // The second run fails once: the first one is a warm-up.
     let script = format!(
@@ -42,11 +43,20 @@ fn an_experiment_that_failed_and_went_on_lists_all_its_runs_and_says_how_it_was_
         ["--export-runs-csv", text(&runs)?, "--export-latex", text(&table)?, "--export-methods", text(&methods)?],
     ]
     .concat();
-    let options = [&options[..], &["--prepare", "true", "--", "sh", "-c", &script]].concat();
-    let first = run(&options)?;
+    let with = |plot: &Path| -> Result<Finished> {
+        run(&[&options[..], &["--export-plot", text(plot)?, "--prepare", "true", "--", "sh", "-c", &script]].concat())
+    };
+    let first = with(&svg)?;
     ensure!(first.code() == Some(3) && !runs.exists(), "{first:?}");
-    let second = run(&options)?;
+    let second = with(&svg)?;
     ensure!(second.code() == Some(0), "{second:?}");
+    let drawn = fs::read_to_string(&svg)?;
+    ensure!(drawn.contains("Energy over 2 runs") && drawn.contains(">base<"), "{drawn}");
+    // Of the same runs, without measuring again.
+    let third = with(&pdf)?;
+    ensure!(third.code() == Some(0) && third.stderr.contains("nothing is run"), "{third:?}");
+    let drawn = fs::read(&pdf)?;
+    ensure!(drawn.starts_with(b"%PDF-") && drawn.ends_with(b"%%EOF"), "the file is whole");
     let lines = lines(&runs)?;
     let column = |name: &str| lines[0].iter().position(|cell| cell == name).context("a column");
     let (kept, why, started) = (column("is_kept")?, column("why")?, column("started")?);

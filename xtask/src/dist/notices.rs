@@ -14,7 +14,10 @@ use super::crates::Crate;
 /// How files with licences are named.
 const NAMES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE"];
 
-/// Names, versions and licences of all libraries, and each text once.
+/// That of the font in the program, which no crate brings.
+const FONT: &str = include_str!("../../../joular-user/data/src/experiment/plot/font/OFL.txt");
+
+/// Names, versions and licences of all libraries, and each text once; at the end that of the font.
 pub fn of(crates: &[Crate]) -> Result<String> {
     let mut libraries = String::new();
     let mut texts: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
@@ -28,7 +31,8 @@ pub fn of(crates: &[Crate]) -> Result<String> {
         texts.into_iter().map(|(text, names)| (names.into_iter().collect::<Vec<_>>().join(", "), text)).collect();
     texts.sort();
     let mut notices = format!("joular-bpf contains these libraries, with these licences.\n\n{libraries}");
-    for (names, text) in texts {
+    let font = ("Arimo, the font of plots as PDF".to_owned(), FONT.to_owned());
+    for (names, text) in texts.into_iter().chain([font]) {
         write!(notices, "\n{}\n{names}\n\n{}\n", "-".repeat(80), text.trim_end())?;
     }
     Ok(notices)

@@ -62,7 +62,7 @@ pub fn harmless_json(json: &str) -> String {
 }
 
 /// What to keep of a text that is too long.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     Start,
     /// The name of a method with its class: parameters go first, from the last one on, then the package, from its

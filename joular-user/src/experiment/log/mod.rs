@@ -12,7 +12,10 @@ use std::{
 
 use joular_data::{
     dataset::{DataSetError, forget, store::EXPERIMENT},
-    experiment::replicates::{self, Precision, Summary},
+    experiment::{
+        plot::Drawing,
+        replicates::{self, Precision, Summary},
+    },
     model::{domain::Label, units::Pid},
     output::OutputError,
     redact::Redaction,
@@ -200,6 +203,11 @@ impl Log {
         let named = |name: &String| Label::ALL.into_iter().find(|label| label.name() == name);
         let label = self.runs.iter().filter_map(|run| named(run.outcome.label.as_ref()?)).max();
         replicates::summarize(&self.replicates()).labelled(label).with_precision(self.precision())
+    }
+
+    /// All runs as a picture.
+    pub fn drawing(&self) -> Drawing {
+        replicates::drawing(&self.replicates(), &self.summary())
     }
 
     /// Writes it, whole or not at all.

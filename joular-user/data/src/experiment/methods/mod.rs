@@ -42,8 +42,9 @@ pub struct Conduct {
     pub until: Option<(f64, u32)>,
     /// The most runs of each variant then.
     pub most: u32,
-    /// Options by their names: pauses, and commands before and after runs.
-    pub options: Option<BTreeMap<String, String>>,
+    /// Options by their names, each with what was given: pauses, and commands before and after runs, one for all variants or
+    /// one for each.
+    pub options: Option<BTreeMap<String, Vec<String>>>,
     /// How work is counted, in words.
     pub work: Option<String>,
     /// How many runs do not count for this reason.

@@ -22,7 +22,8 @@ fn two() -> Vec<Variant> {
 fn known() -> Conduct {
     let machine =
         Machine { cpu_model: "Own CPU".into(), online_cpus: 2, kernel: "6.1.0".into(), version: "0.1.0".into() };
-    let options = [("cool-down", "5s"), ("prepare", "make clean")].map(|(name, value)| (name.into(), value.into()));
+    let options =
+        [("cool-down", "5s"), ("prepare", "make clean")].map(|(name, value)| (name.into(), vec![value.into()]));
     Conduct {
         machine: Some(machine),
         seed: 7,
@@ -81,6 +82,16 @@ fn what_was_recorded_is_said() {
         ],
     );
     assert!(!said.contains("recorded:") && !said.contains("not recorded") && said.lines().count() == 1, "{said}");
+}
+
+#[test]
+fn commands_of_single_variants_are_all_named() {
+    let mut conduct = known();
+    let options = conduct.options.as_mut().unwrap();
+    options.insert("cleanup".into(), ["rm -r old", "rm -r new"].map(str::to_owned).to_vec());
+    let said = Methods { summary: &summarize(&two()), conduct, recorded: None }.paragraph(Markup::Markdown);
+    let expected = "A command of its variant ran after each run and was not measured: `rm -r old` and `rm -r new`.";
+    check(&said, &["A command ran before each run and was not measured: `make clean`.", expected]);
 }
 
 #[test]

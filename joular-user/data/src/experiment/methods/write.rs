@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Conduct, Machine, Markup, Methods, Recorded, markup::Paragraph};
 use crate::{
-    experiment::replicates::{Figure, VariantSummary, outliers},
+    experiment::replicates::{Figure, VariantSummary, outliers, runs_of_each},
     model::{
         domain::{Domain, Label, Role},
         target_text::TargetText,
@@ -237,10 +237,7 @@ impl Conduct {
     }
 
     fn runs(&self, variants: &[VariantSummary], said: &mut Paragraph) {
-        let runs = |variant: &VariantSummary| variant.runs;
-        let (least, most) = (variants.iter().map(runs).min(), variants.iter().map(runs).max());
-        let (least, most) = (least.unwrap_or(0), most.unwrap_or(0));
-        let runs = if least == most { count(most, "run") } else { format!("{least} to {most} runs") };
+        let runs = runs_of_each(variants);
         let [_, _, ..] = variants else {
             said.sentence(&format!("One command was measured in {runs}, one after the other."));
             return;
@@ -257,18 +254,23 @@ impl Conduct {
     }
 }
 
-fn around(options: &BTreeMap<String, String>, said: &mut Paragraph) {
-    let option = |name: &str| options.get(name).map(String::as_str);
-    match option("cool-down") {
+fn around(options: &BTreeMap<String, Vec<String>>, said: &mut Paragraph) {
+    let given = |name: &str| options.get(name).map(Vec::as_slice).unwrap_or_default();
+    match given("cool-down").first().map(String::as_str) {
         Some(pause) => said.sentence("A pause of ").code(pause).words(" came before each run but the first."),
         None => said.sentence("There was no pause between runs."),
     };
     for (name, place) in [("prepare", "before"), ("cleanup", "after")] {
-        if let Some(command) = option(name) {
-            said.sentence(&format!("A command ran {place} each run and was not measured: ")).code(command).words(".");
+        let commands = given(name);
+        let whose = if commands.len() > 1 { " of its variant" } else { "" };
+        if !commands.is_empty() {
+            said.sentence(&format!("A command{whose} ran {place} each run and was not measured: "));
+            said.codes(commands.iter().take(NAMED).map(String::as_str));
+            let more = commands.len().saturating_sub(NAMED);
+            said.words(&if more > 0 { format!(" and {more} more.") } else { ".".to_owned() });
         }
     }
-    if option("ignore-failure").is_some() {
+    if !given("ignore-failure").is_empty() {
         said.sentence("Runs count although their command ended with an error.");
     }
 }

@@ -10,6 +10,7 @@
 //! and [`ranking`] says which variant needs the least and whether that is more than chance. [`precision`] says whether
 //! there are runs enough.
 
+mod drawing;
 pub mod drift;
 pub mod outliers;
 pub mod precision;
@@ -24,13 +25,17 @@ mod tests;
 use serde::Serialize;
 
 pub use self::{
+    drawing::drawing,
     drift::{Covariate, Drift},
     outliers::Outlier,
     precision::Precision,
     ranking::{Ranked, Ranking, Standing},
     stats::Stats,
 };
-use crate::model::{domain::Label, target_text::TargetText};
+use crate::{
+    model::{domain::Label, target_text::TargetText},
+    text::{count, escape},
+};
 
 /// What one measured run needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -90,6 +95,17 @@ impl Figure {
         }
     }
 
+    /// What it is, as titles begin.
+    const fn title(self) -> &'static str {
+        match self {
+            Self::JoulesPerWork => "Energy per unit of work",
+            Self::Joules => "Energy",
+            Self::Watts => "Power",
+            Self::Seconds => "Duration",
+            Self::CpuSeconds => "CPU time",
+        }
+    }
+
     /// The figure of a run; `None` if it has none, such as watts of a run without a duration.
     pub fn of(self, run: &Replicate) -> Option<f64> {
         let value = match self {
@@ -128,6 +144,11 @@ impl Summary {
     #[must_use]
     pub fn labelled(self, label: Option<Label>) -> Self {
         Self { energy_label: label.map(|label| label.name().to_owned()), ..self }
+    }
+
+    /// How its energy came about, in words.
+    fn label_line(&self) -> Option<String> {
+        self.energy_label.as_ref().map(|label| format!("energy is {}", escape(label)))
     }
 
     /// The same with what its intervals were to be.
@@ -176,6 +197,13 @@ impl VariantSummary {
             Figure::JoulesPerWork => self.joules_per_work.as_ref(),
         }
     }
+}
+
+/// How many runs each variant has: `1 run`, `2 to 3 runs`.
+pub(in crate::experiment) fn runs_of_each(variants: &[VariantSummary]) -> String {
+    let runs = || variants.iter().map(|variant| variant.runs);
+    let (least, most) = (runs().min().unwrap_or(0), runs().max().unwrap_or(0));
+    if least == most { count(most, "run") } else { format!("{least} to {most} runs") }
 }
 
 /// What variants are ranked by: joules per unit of work where every run has work, else joules.

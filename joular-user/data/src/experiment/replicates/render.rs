@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use super::{Figure, Precision, Ranked, Stats, Summary};
+use super::{Figure, Precision, Ranked, Stats, Summary, runs_of_each};
 use crate::{
     experiment::cells::{sized, text_name},
     report::Format,
     text::{
-        count, csv, harmless_json, latex,
+        csv, harmless_json, latex,
         table::{Column, Table, code},
     },
 };
@@ -79,7 +79,7 @@ impl Summary {
 
     /// What is to be known beside the figures, a sentence a line, with names escaped.
     pub fn remarks(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self.energy_label.iter().map(|label| format!("energy is {label}")).collect();
+        let mut lines: Vec<String> = self.label_line().into_iter().collect();
         for variant in self.variants.iter().filter(|variant| variant.stats(self.ranking.figure).is_none()) {
             let figure = self.ranking.figure.unit();
             lines.push(format!(
@@ -180,16 +180,7 @@ impl Summary {
 
     /// A table of LaTeX with all that is to be known beside it.
     pub fn latex(&self) -> String {
-        let of = match self.ranking.figure {
-            Figure::JoulesPerWork => "Energy per unit of work",
-            Figure::Joules => "Energy",
-            Figure::Watts => "Power",
-            Figure::Seconds => "Duration",
-            Figure::CpuSeconds => "CPU time",
-        };
-        let runs: Vec<usize> = self.variants.iter().map(|variant| variant.runs).collect();
-        let (least, most) = (runs.iter().min().copied().unwrap_or(0), runs.iter().max().copied().unwrap_or(0));
-        let runs = if least == most { count(most, "run") } else { format!("{least} to {most} runs") };
+        let (of, runs) = (self.ranking.figure.title(), runs_of_each(&self.variants));
         let remarks =
             self.remarks().into_iter().map(|line| format!("  \\par\\footnotesize {}\n", latex::escape(&line)));
         format!(

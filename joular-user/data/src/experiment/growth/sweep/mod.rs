@@ -4,9 +4,9 @@
 //! it needed so little that none hit it: 0 J, with the variance of one sample.
 
 mod against;
+mod drawing;
 mod page;
 mod render;
-mod svg;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::{Curve, Sweep, render, svg::xml};
+use super::{Curve, Sweep, render};
 use crate::{
     experiment::{
         cells::{number, sized},
         growth::Growth,
+        plot::svg::xml,
     },
     model::{domain::Label, target_text::TargetText},
     text::figures,

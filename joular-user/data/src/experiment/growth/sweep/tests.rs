@@ -1,7 +1,10 @@
 use super::*;
 use crate::{
     dataset::fixture::{RUN_ID, write, write_as},
-    experiment::growth::{Class, ClassChange, ClassVerdict, Doubt, compare},
+    experiment::{
+        growth::{Class, ClassChange, ClassVerdict, Doubt, compare},
+        plot::PlotFormat,
+    },
     model::policy::Policy,
     noise::Noise,
 };
@@ -61,13 +64,23 @@ fn json_is_read_again_for_a_later_comparison() {
 #[test]
 fn a_drawing_has_a_panel_for_the_total_and_each_method_and_no_name_is_markup() {
     let drawn = sweep().svg(1);
-    assert_eq!(drawn.matches("<g ").count(), 2);
+    assert_eq!(drawn.matches("<title>").count(), 2);
     assert_eq!(drawn.matches("<circle").count(), 2 * 21);
-    assert_eq!(drawn.matches("<polyline").count(), 2);
+    assert_eq!(drawn.matches("stroke=\"#2e86ab\"").count(), 2);
     assert!(drawn.contains("&lt;sort&gt;") && !drawn.contains("<sort>") && !drawn.contains('\u{1b}'), "{drawn}");
     assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
     let of_nothing = Sweep { total: curve("total", |_| 0.0), ..sweep() };
     assert!(!of_nothing.svg(9).contains("NaN"));
+}
+
+#[test]
+fn a_drawing_is_written_as_pdf_too() {
+    let plot =
+        Sweep { methods: vec![curve("例.B.sort", |n| 1e-6 * n)], ..sweep() }.drawing(9).plot(PlotFormat::Pdf).unwrap();
+    assert!(plot.bytes.starts_with(b"%PDF-") && plot.spelled_out.contains(&'例'), "{:?}", plot.spelled_out);
+    // Formulas and classes are of characters that the font has.
+    let own = sweep().drawing(9).plot(PlotFormat::Pdf).unwrap();
+    assert_eq!(own.remark(), None);
 }
 
 #[test]
