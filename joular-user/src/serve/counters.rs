@@ -13,10 +13,13 @@ use hyper::StatusCode;
 
 use crate::output::{Exposition, Families, Figure, Kind, Labels};
 
+/// What answers have in common: path and status.
+type Answers = (&'static str, StatusCode);
+
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Number of answers and their time, ns, by path and status.
-    answers: Mutex<BTreeMap<(&'static str, StatusCode), (u64, u64)>>,
+    /// Their number and their time, ns.
+    answers: Mutex<BTreeMap<Answers, (u64, u64)>>,
     scans: AtomicU64,
     hits: AtomicU64,
     joined: AtomicU64,

@@ -47,10 +47,13 @@ pub struct Desk {
     counters: Counters,
 }
 
+/// The state of the data set that a question is about, and where its outcome will be.
+type Open = (Identity, Arc<watch::Sender<Option<Outcome>>>);
+
 struct Shared {
     cache: Cache,
-    /// Questions that are being answered, each about a state of the data set.
-    open: HashMap<String, (Identity, Arc<watch::Sender<Option<Outcome>>>)>,
+    /// Questions that are being answered.
+    open: HashMap<String, Open>,
 }
 
 impl Desk {

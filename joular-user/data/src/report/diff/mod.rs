@@ -249,8 +249,7 @@ pub fn run_parts(
 ) -> Result<Comparison, DiffError> {
     let choices = Choices { again_in: None, ..choices.clone() };
     let read = |filter: &Filter| filter.unreadable.reading(|| Side::read(data, filter, app, &choices));
-    let (side_a, side_b) = (read(a)?, read(b)?);
-    of_sides(side_a, side_b, a, &choices, |_, _| Err(DataSetError::Stopped))
+    of_sides(read(a)?, read(b)?, a, &choices, |_, _| Err(DataSetError::Stopped))
 }
 
 /// `read` reads a side that was attributed again.

@@ -61,8 +61,10 @@ pub fn sized(of: u64, fields: &[u8]) -> Vec<u8> {
     [&[low(0) | 0x80, low(1) | 0x80, low(2) | 0x80, low(3)][..], &body].concat()
 }
 
-/// Constants of one type each: type, and number and value of each.
-pub fn checkpoint(pools: &[(u64, &[(u64, Vec<u8>)])]) -> Vec<u8> {
+/// Constants of one type: the type, and number and value of each.
+pub type Pool<'a> = (u64, &'a [(u64, Vec<u8>)]);
+
+pub fn checkpoint(pools: &[Pool<'_>]) -> Vec<u8> {
     let mut fields = naturals(&[0, 0, 0]);
     fields.push(0);
     fields.extend(natural(pools.len() as u64));

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io::Read as _, path::Path};
 use proptest::prelude::*;
 
 use super::{
-    made::{MadeField, MadeType, checkpoint, chunk, constant, field, natural, naturals, sized, text},
+    made::{MadeField, MadeType, Pool, checkpoint, chunk, constant, field, natural, naturals, sized, text},
     *,
 };
 
@@ -199,7 +199,7 @@ fn constants_that_refer_to_each_other_have_no_name() {
     let names = [(1, vec![2, 1])];
     let classes = [(5, naturals(&[5, 1]))];
     let symbols = [(1, vec![2, 1])];
-    let pools: [(u64, &[(u64, Vec<u8>)]); 3] = [(TEXT, &names), (CLASS, &classes), (SYMBOL, &symbols)];
+    let pools: [Pool<'_>; 3] = [(TEXT, &names), (CLASS, &classes), (SYMBOL, &symbols)];
     let (seen, read) = read(&chunk(&TYPES, &[checkpoint(&pools), request(2_000, &[2, 1], [4, 5])]));
     read.unwrap();
     assert_eq!(seen[0].3, "status -1");

@@ -32,14 +32,14 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use self::{
+    activity::Activity, clock::Clock, collections::AllocatedOverTime, figures::Beside, flight::Windows,
+    methods::Method, moved::MovedOverTime, over_time::OverTime, power::Power, strings::Strings, timeline::Said,
+};
 pub use self::{
     flight::Flights,
     markup::Markup,
     served::{ServedPage, served},
-};
-use self::{
-    activity::Activity, clock::Clock, collections::AllocatedOverTime, figures::Beside, flight::Windows,
-    methods::Method, moved::MovedOverTime, over_time::OverTime, power::Power, strings::Strings, timeline::Said,
 };
 use super::{
     flight::FlightError,

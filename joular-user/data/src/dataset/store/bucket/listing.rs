@@ -37,7 +37,7 @@ async fn dates(store: &dyn ObjectStore, tables: Vec<Key>, part: &Part) -> Result
     let of_table =
         |table: Key| async move { Ok::<_, Error>(store.list_with_delimiter(Some(&table)).await?.common_prefixes) };
     let listed: Vec<Vec<Key>> = stream::iter(tables).map(of_table).buffer_unordered(IN_FLIGHT).try_collect().await?;
-    let is_wanted = |key: &Key| key.parts().last().is_some_and(|date| part.has_date(date.as_ref()));
+    let is_wanted = |key: &Key| key.parts().next_back().is_some_and(|date| part.has_date(date.as_ref()));
     Ok(listed.into_iter().flatten().filter(is_wanted).collect())
 }
 
