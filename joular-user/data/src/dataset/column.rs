@@ -242,6 +242,7 @@ impl<T: Table> ColumnOf<T> {
     }
 
     /// The schema version that it came with; 0: it was always there.
+    #[cfg(test)]
     pub(crate) const fn since(&self) -> i64 {
         self.about.since
     }

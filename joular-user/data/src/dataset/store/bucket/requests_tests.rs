@@ -199,7 +199,9 @@ fn an_object_that_is_another_by_now_or_gone_is_not_read() {
         let read = filter.unreadable.reading(|| {
             let mut data = data.take().map_or_else(|| DataSet::of_store(&bucket, &filter), Ok)?;
             let mut hosts = std::collections::BTreeSet::new();
-            data.scan(&filter, |catalog, row| drop(hosts.insert(catalog.runs[row.run].info.run_id.clone())))?;
+            data.scan(&filter, |catalog, row| {
+                hosts.insert(catalog.runs[row.run].info.run_id.clone());
+            })?;
             Ok::<_, DataSetError>(hosts)
         });
         assert_eq!(read.unwrap().into_iter().collect::<Vec<_>>(), ["run-of-web-1"], "{is_gone}");
