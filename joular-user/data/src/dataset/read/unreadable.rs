@@ -244,6 +244,7 @@ impl Runs {
         if !is_here {
             return false;
         }
+        StoredFile::expect(self.read.iter().flat_map(|files| files.all()));
         for files in &self.read {
             if files.has(path) {
                 continue;
