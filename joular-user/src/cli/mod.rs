@@ -201,10 +201,11 @@ pub enum Command {
     #[command(after_help = "Example: joular-bpf html joular-out --output shop.html --jfr shop.jfr")]
     Html(HtmlFlags),
 
-    /// Serve a data set to browsers and programs: services, methods, flame graphs, comparisons
+    /// Serve a data set to browsers and programs
     ///
-    /// Pages and a JSON API for a selection of time, services, hosts and more, which links carry with them. It reads only,
-    /// follows a recording that goes on, and needs no privileges. docs/serve.md has the paths and what is protected.
+    /// Pages and a JSON API with services, methods, flame graphs and comparisons, for a selection of time, services, hosts
+    /// and more, which links carry with them. It reads only, follows a recording that goes on, and needs no privileges.
+    /// docs/serve.md has the paths and what is protected.
     #[command(after_help = "Example: joular-bpf serve joular-out")]
     Serve(ServeFlags),
 

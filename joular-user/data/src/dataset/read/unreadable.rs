@@ -203,18 +203,22 @@ impl Unreadable {
 impl SkippedRuns {
     /// How many there are of how many: `2 of 60 runs`; `None` if there are none.
     pub fn count(&self) -> Option<String> {
-        let runs = if self.looked_at == 1 { "run" } else { "runs" };
-        (!self.skipped.is_empty()).then(|| format!("{} of {} {runs}", self.skipped.len(), self.looked_at))
+        // Others were read, or there would be an error.
+        (!self.skipped.is_empty()).then(|| format!("{} of {} runs", self.skipped.len(), self.looked_at))
     }
 
     /// A line that names them; `None` if there are none.
     pub fn line(&self) -> Option<String> {
-        let count = self.count()?;
-        let were = if self.skipped.len() == 1 { "was" } else { "were" };
+        let (skipped, looked_at) = (self.skipped.len(), self.looked_at);
         let named = self.skipped.iter().take(MAX_NAMED).map(|run| escape(&format!("{}: {}", run.path, run.why)));
-        let more = self.skipped.len().saturating_sub(MAX_NAMED);
+        let named = named.collect::<Vec<_>>().join("; ");
+        let more = skipped.saturating_sub(MAX_NAMED);
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-        Some(format!("{count} {were} left out: {}{more}", named.collect::<Vec<_>>().join("; ")))
+        match skipped {
+            0 => None,
+            1 => Some(format!("1 of {looked_at} runs was left out: {named}")),
+            _ => Some(format!("{skipped} of {looked_at} runs were left out: {named}{more}")),
+        }
     }
 }
 
