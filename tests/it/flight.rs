@@ -17,11 +17,14 @@ use crate::{
     joular_bpf,
 };
 
+/// Longer than two windows of the page, so that at least one lies within.
+const RECORDED_MS: &str = "2500";
+
 /// A program that records itself, by this JDK.
 fn recorded(jdk: &Jdk, folder: &Path) -> PathBuf {
     let file = folder.join(format!("{}.jfr", jdk.release));
     let mut java = Command::new(&jdk.java);
-    java.args(["-Xmx64m", "-cp"]).arg(java::classes().unwrap()).arg("FlightRecorded").arg(&file).arg("100");
+    java.args(["-Xmx64m", "-cp"]).arg(java::classes().unwrap()).arg("FlightRecorded").arg(&file).arg(RECORDED_MS);
     let output = java.output().unwrap();
     assert!(output.status.success(), "{java:?}: {}", String::from_utf8_lossy(&output.stderr));
     file

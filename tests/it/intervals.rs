@@ -67,6 +67,7 @@ fn summary_report_and_page_print_the_same_interval() {
     printed(&["html", data.to_str().unwrap(), "--output", page.to_str().unwrap()]);
     let mut browser = Browser::start(program).unwrap();
     browser.open(&page).unwrap();
+    browser.eval("document.getElementById('all-frames').click()").unwrap();
     let rows = "JSON.stringify([...document.querySelectorAll('#method-table tbody tr')].map((row) => \
                 [row.querySelector('.package').textContent + row.querySelector('.short').textContent, \
                  row.children[2].querySelector('.dim').textContent]))";
