@@ -26,7 +26,7 @@ const COMMON: [&str; 16] = [
 ];
 
 /// What `-h` of all other commands leaves out.
-const RARE: [&str; 28] = [
+const RARE: [&str; 29] = [
     "carbon",
     "zone",
     "carbon_source",
@@ -46,6 +46,7 @@ const RARE: [&str; 28] = [
     "phase",
     "exact_names",
     "library",
+    "strict",
     "no_infer",
     "charge_gc",
     "handler",

@@ -43,12 +43,13 @@ fn what_cannot_be_understood_is_named_with_what_fits() {
         ("version={", "version: '{' is not a pattern"),
         ("category=gcc", "category: 'gcc' is not a category: write java, gc"),
         ("label=x", "label: 'x' is not a label: write KEY=VALUE"),
-        ("app=auto", "app: 'auto' is not a package here: name packages"),
         ("pid=x", "pid: 'x' is not the id of a process"),
         ("%1b=1", r"'\x1b' is not a parameter"),
     ] {
         assert!(message(text).starts_with(expected), "{text}: {}", message(text));
     }
+    let auto = Query::parse("app=auto", &[APP], false).unwrap().part("", NOW, &Stop::default()).map(drop);
+    assert!(auto.unwrap_err().message.starts_with("app: 'auto' is not a package here: name packages"));
 }
 
 #[test]
