@@ -26,7 +26,7 @@ const COMMON: [&str; 16] = [
 ];
 
 /// What `-h` of all other commands leaves out.
-const RARE: [&str; 29] = [
+const RARE: [&str; 30] = [
     "carbon",
     "zone",
     "carbon_source",
@@ -47,6 +47,7 @@ const RARE: [&str; 29] = [
     "exact_names",
     "library",
     "strict",
+    "as_attributed",
     "no_infer",
     "charge_gc",
     "handler",
