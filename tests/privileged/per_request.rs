@@ -80,18 +80,19 @@ impl fmt::Display for Ratio {
 pub fn expect_shop(shop: &Shop, on: &str, load: Load, seconds: u32, times: u32) -> Result<()> {
     shop.ask(load, WARM_SECONDS, WARM)?;
     let output = Output::new()?;
+    let counts = output.beside("requests.csv");
+    // The shop counts itself where it can: each request once. It does so from before the recording until after it, because
+    // energy of windows that are only partly in the counted time is not taken.
+    let counter = (load == Load::Ab).then(|| count(shop, &counts)).transpose()?;
     let run = Run::modelled().pid(shop.pid).with("--frequency", "999").argument("--json").output(output.dir());
     let mut profiler = run.start()?;
     profiler.wait_window()?;
-    let counts = output.beside("requests.csv");
-    // The shop counts itself where it can: each request once.
-    let counter = (load == Load::Ab).then(|| count(shop, &counts)).transpose()?;
     let times = shop.ask(load, seconds, times)?;
+    profiler.stop()?;
     match counter {
         Some(counter) => counter.stop().map(drop)?,
         None => write_counts(shop, times, &counts)?,
     }
-    profiler.stop()?;
     let report = |options: [OsString; 2]| -> Result<Value> {
         let run = Run::new().argument("report").argument(output.dir()).argument("--json");
         let said = options.into_iter().fold(run, Run::argument).finish(END)?;
