@@ -275,7 +275,9 @@ impl Shop {
         let ask = |route: &str| {
             let mut ab = Command::new("ab");
             let connections = (CONNECTIONS / 2).to_string();
-            ab.args(["-q", "-k", "-l", "-c", &connections, "-n", &times.to_string(), &self.address(route)]);
+            // Jersey closes connections after an answer, and ab takes their end for another answer.
+            let keeps = if self.framework == Framework::Jersey { None } else { Some("-k") };
+            ab.args(["-q", "-l", "-c", &connections, "-n", &times.to_string()]).args(keeps).arg(self.address(route));
             Running::spawn("ab", &mut ab)
         };
         let both = [ask("/cart")?, ask("/order")?];
