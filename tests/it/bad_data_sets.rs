@@ -28,6 +28,7 @@ const OTHERS: &[&str] = &[
     "validate",
     "jmh",
     "serve",
+    "expire",
     "support",
 ];
 

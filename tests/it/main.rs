@@ -16,6 +16,7 @@ mod configuration;
 mod diff;
 mod documents;
 mod engines;
+mod expire;
 mod exports;
 mod fleet;
 mod flight;

@@ -8,6 +8,7 @@ pub mod compact_flags;
 pub mod diff_flags;
 pub mod exit;
 mod experiment_flags;
+pub mod expire_flags;
 pub mod export_flags;
 pub mod flags;
 pub mod footprint_flags;
@@ -44,6 +45,7 @@ pub use self::{
     diff_flags::DiffFlags,
     exit::Exit,
     experiment_flags::ExperimentFlags,
+    expire_flags::ExpireFlags,
     export_flags::ExportFlags,
     flags::Flags,
     footprint_flags::FootprintFlags,
@@ -251,6 +253,13 @@ pub enum Command {
     /// recording does the same by itself with --ship. Needs no privileges.
     #[command(after_help = "Example: joular-bpf ship joular-out s3://fleet/energy")]
     Ship(ShipFlags),
+
+    /// Remove old runs from a place that hosts ship to
+    ///
+    /// A run goes whole. It may be interrupted and repeated. A directory of one host bounds itself with --keep.
+    /// Needs no privileges.
+    #[command(after_help = "Example: joular-bpf expire s3://fleet/energy --keep-days 30")]
+    Expire(ExpireFlags),
 
     /// Attribute a recorded data set again, under another policy
     ///

@@ -7,14 +7,15 @@ use std::{
     thread,
 };
 
+use jiff::Timestamp;
 use joular_data::{
     dataset::{
-        audit, compact, reattribute, secrets,
+        audit, compact, expire, reattribute, secrets,
         store::{self, SharedPlace},
     },
     events::RunInfo,
     experiment::jmh::{Benchmarks, JmhError},
-    model::policy::Policy,
+    model::{policy::Policy, units::UnixMicros},
     report::{
         self, Format, artifact,
         export::{ExportFormat, Selection},
@@ -31,8 +32,8 @@ use joular_data::{
 use super::{app, terminal_width, unless_closed, unwritten};
 use crate::{
     cli::{
-        AuditFlags, CompactFlags, Exit, ExportFlags, FlamegraphFlags, HtmlFlags, JmhFlags, ReattributeFlags,
-        ReportFlags, RollupFlags, RunsFlags, ServeFlags, ShipFlags, ValidateFlags,
+        AuditFlags, CompactFlags, Exit, ExpireFlags, ExportFlags, FlamegraphFlags, HtmlFlags, JmhFlags,
+        ReattributeFlags, ReportFlags, RollupFlags, RunsFlags, ServeFlags, ShipFlags, ValidateFlags,
     },
     config::{self, CalibrationChoice, ConfigError, WeightsAgain},
     messages,
@@ -200,6 +201,21 @@ pub(super) fn roll_up(flags: &RollupFlags) -> anyhow::Result<Exit> {
     let done = rollup::run(&flags.data, &flags.output, length_ns, privileges::invoking_user(), &redaction)?;
     drop(progress);
     let said = done.say(flags.json, &mut io::stdout().lock());
+    unless_closed(said).map_err(unwritten("what was done"))?;
+    Ok(Exit::Success)
+}
+
+pub(super) fn expire(flags: &ExpireFlags) -> anyhow::Result<Exit> {
+    let mut out = io::stdout().lock();
+    let said = if flags.lifecycle {
+        writeln!(out, "{:#}", store::lifecycle(flags.place.as_ref(), flags.keep_days)?)
+    } else {
+        let place = SharedPlace::of(flags.place.as_ref(), None)?;
+        let progress = Progress::waiting("removing old runs");
+        let done = expire::run(&place, flags.keep_days, UnixMicros(Timestamp::now().as_microsecond()), flags.dry_run)?;
+        drop(progress);
+        done.say(flags.json, &mut out)
+    };
     unless_closed(said).map_err(unwritten("what was done"))?;
     Ok(Exit::Success)
 }

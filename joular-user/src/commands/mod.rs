@@ -59,6 +59,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Compact(flags)) => data::compact(&flags),
         Some(Command::Rollup(flags)) => data::roll_up(&flags),
         Some(Command::Ship(flags)) => data::ship(&flags),
+        Some(Command::Expire(flags)) => data::expire(&flags),
         Some(Command::Reattribute(flags)) => data::reattribute(&flags),
         Some(Command::Audit(flags)) => data::audit(&flags),
         Some(Command::Validate(flags)) if flags.protocol => protocol::run(&flags),

@@ -22,6 +22,8 @@ pub enum DataSetError {
     Bucket { path: PathBuf, cause: std::io::Error },
     #[error("{action} {path}: it is in a bucket: {advice}")]
     NotLocal { action: &'static str, path: PathBuf, advice: &'static str },
+    #[error("{action} {path}: it is a directory: {advice}")]
+    NotABucket { action: &'static str, path: PathBuf, advice: &'static str },
     #[error("opening the data set {path}: there is no run in it: name the directory that --output named")]
     NoRun { path: PathBuf },
     #[error("reading the data set {path}: run {run} has files but no row in table runs: copy the table's file too")]

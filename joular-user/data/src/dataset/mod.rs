@@ -2,14 +2,15 @@
 //!
 //! A column is defined once ([`mod@column`], [`tables`]). What is written ([`mod@write`]) and what
 //! is read ([`read`]) follow from that definition. [`store`] says where files lie. A data set can
-//! be checked ([`audit`]), divided again under another policy ([`reattribute`]), and its many files
-//! made few ([`compact`]).
+//! be checked ([`audit`]), divided again under another policy ([`reattribute`]), its many files
+//! made few ([`compact`]), and old runs removed ([`expire`]).
 
 pub mod audit;
 pub(crate) mod buffer;
 pub mod column;
 pub mod compact;
 pub mod error;
+pub mod expire;
 pub mod forget;
 pub(crate) mod layout;
 pub(crate) mod method_sums;

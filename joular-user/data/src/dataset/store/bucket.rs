@@ -18,6 +18,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::{StreamExt as _, stream};
 use object_store::{
     ClientConfigKey, Error, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, RetryConfig,
     aws::{AmazonS3Builder, AmazonS3ConfigKey},
@@ -227,6 +228,25 @@ impl Store for Bucket {
             Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(self.failed("removing", file, &error)),
         }
+    }
+
+    /// A thousand with one request, where the bucket can do that.
+    fn remove_all(&self, files: &[PathBuf]) -> Result<()> {
+        let Some(first) = files.first() else { return Ok(()) };
+        let keys = files.iter().map(|file| self.key(file)).collect::<Result<Vec<_>, _>>();
+        let removed = keys.and_then(|keys| {
+            let mut removed = self.client.store.delete_stream(stream::iter(keys).map(Ok).boxed());
+            self.client.wait(async {
+                while let Some(removed) = removed.next().await {
+                    match removed {
+                        Ok(_) | Err(Error::NotFound { .. }) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Ok(())
+            })
+        });
+        removed.map_err(|error| self.failed("removing", first, &error))
     }
 
     fn find(&self, folder: &Path, name: &str) -> Result<Option<PathBuf>> {

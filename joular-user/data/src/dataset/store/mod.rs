@@ -9,6 +9,7 @@ mod bucket;
 mod create;
 pub mod directory;
 mod held;
+mod lifecycle;
 pub mod lock;
 mod object;
 mod output_directory;
@@ -31,6 +32,7 @@ use std::{
 pub use self::{
     create::create_directories,
     directory::LocalDirectory,
+    lifecycle::lifecycle,
     object::{Object, ReadAt},
     output_directory::OutputDirectory,
     part::Part,
@@ -112,6 +114,14 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// # Errors
     /// If it cannot be removed.
     fn remove(&self, file: &Path) -> Result<(), OutputError>;
+
+    /// Removes files, in no order; those that are not there are no error.
+    ///
+    /// # Errors
+    /// If one cannot be removed. Others may be removed then, or not.
+    fn remove_all(&self, files: &[PathBuf]) -> Result<(), OutputError> {
+        files.iter().try_for_each(|file| self.remove(file))
+    }
 
     /// Where `name` within `folder` is, if there is anything.
     ///
@@ -234,6 +244,11 @@ impl StoredFile {
     /// The name for messages.
     pub fn path(&self) -> PathBuf {
         self.store.path().join(&self.within)
+    }
+
+    /// The path within the store.
+    pub(crate) fn within(&self) -> &Path {
+        &self.within
     }
 
     /// The folder of its data set, if the store unites several.
