@@ -27,7 +27,7 @@ use joular_data::{
         profile::Unreadable,
     },
     rollup,
-    shipping::Shipper,
+    shipping::{self, Shipper},
     text::{count, exact_joules},
 };
 
@@ -233,6 +233,9 @@ pub(super) fn ship(flags: &ShipFlags) -> anyhow::Result<Exit> {
     store::refuse_bucket("shipping", &flags.data)?;
     store::refuse_experiment("shipping", &flags.data)?;
     let to = SharedPlace::of(ship.to.as_ref(), privileges::invoking_user())?;
+    if ship.looks_first {
+        messages::info(shipping::LOOKS_FIRST);
+    }
     let options = ship.options(env::temp_dir(), config::redaction(&flags.command_line)?);
     let (passed, result) = Shipper::of_recorded(store::open(&flags.data)?, to, options)?.pass(&mut |wait| {
         thread::sleep(wait);

@@ -57,6 +57,10 @@ use crate::{
 const RESERVED: u64 = 16 << 20;
 const RESERVED_PART: u64 = 16;
 
+/// What [`Options::looks_first`] does not promise, for people.
+pub const LOOKS_FIRST: &str = "the store is asked for each file before it is written: if two ship a run at the same moment, \
+                               both write it, and the later one stays";
+
 /// What is shipped, and how fast.
 #[derive(Clone, Debug)]
 pub struct Options {

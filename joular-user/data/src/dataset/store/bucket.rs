@@ -337,6 +337,8 @@ fn client(place: &BucketUrl) -> Result<Box<dyn ObjectStore>, Error> {
 }
 
 #[cfg(test)]
+mod bundles_tests;
+#[cfg(test)]
 mod requests_tests;
 #[cfg(test)]
 mod tests;
