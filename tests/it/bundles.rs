@@ -157,7 +157,8 @@ fn a_fleet_is_given_groups_once() {
 /// Shell blocks of the document's section about bundles.
 fn one_liners() -> Vec<String> {
     let text = fs::read_to_string(paths::root().join("docs/fleet/reading.md")).unwrap();
-    let section = text.split("\n## Bundles in other engines\n").nth(1).unwrap().split("\n## ").next().unwrap().to_owned();
+    let section =
+        text.split("\n## Bundles in other engines\n").nth(1).unwrap().split("\n## ").next().unwrap().to_owned();
     let blocks = section.split("```python\n").skip(1).filter_map(|rest| rest.split("```").next().map(str::to_owned));
     blocks.collect()
 }
@@ -204,10 +205,8 @@ fn duckdb_finds_every_row_of_every_table() {
         .collect();
     assert!(folders.len() >= 9, "{folders:?}");
     for table in &folders {
-        let bundled = format!(
-            "SELECT unnest({table}, max_depth := 2) FROM read_parquet('{}/raw/**/*.parquet')",
-            fleet.display()
-        );
+        let bundled =
+            format!("SELECT unnest({table}, max_depth := 2) FROM read_parquet('{}/raw/**/*.parquet')", fleet.display());
         let flat = format!(
             "SELECT * FROM read_parquet('{}/{table}/**/*.parquet', hive_partitioning = false)",
             tables.display()

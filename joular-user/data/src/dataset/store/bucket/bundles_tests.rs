@@ -6,7 +6,7 @@ use super::requests_tests::{Seen, at, names, recorded, with_files};
 use crate::{
     dataset::{
         bundle::{BundlePlace, FLEET, Groups, encode, init},
-        fixture::{STARTED, SECOND},
+        fixture::{SECOND, STARTED},
         read::{files, run_row},
         store::{LocalDirectory, Store, open},
     },
@@ -18,8 +18,7 @@ use crate::{
 
 /// A bucket with these hosts' rollups as bundles, in groups of 64, and what it sees.
 fn bucket(hosts: &[(&str, i64)], at_once: usize) -> (Arc<dyn Store>, Arc<Seen>) {
-    let (recorded, tables, place) =
-        (recorded(hosts), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (recorded, tables, place) = (recorded(hosts), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     rollup::run(recorded.path(), tables.path(), 60 * SECOND, None, &Redaction::default()).unwrap();
     let to: Arc<dyn Store> = Arc::new(LocalDirectory::new(place.path(), None));
     init(&to, NonZeroU32::new(64 * 32).unwrap(), UnixMicros(STARTED)).unwrap();
