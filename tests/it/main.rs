@@ -31,6 +31,7 @@ mod packages;
 mod packaging;
 mod pages;
 mod protocol;
+mod pyroscope;
 mod python_package;
 mod replay;
 mod replayed;
