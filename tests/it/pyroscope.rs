@@ -168,6 +168,11 @@ fn what_does_not_fit_is_refused_as_clients_of_connect_expect() {
     let (status, _, _) = served.ask(request("ProfileTypes", "application/json", "", &vec![b' '; 70_000]));
     // It may be cut off before it reads why.
     assert!([413, 0].contains(&status), "{status}");
+    let (status, head, _) = served.ask(
+        "POST /querier.v1.QuerierService/ProfileTypes HTTP/1.1\r\nHost: localhost\r\n\
+         Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{",
+    );
+    assert_eq!(status, 408, "a body that does not come is waited for five seconds: {head}");
     let get = served.get("/querier.v1.QuerierService/ProfileTypes");
     assert!(get.0 == 405 && get.1.contains("allow: POST"), "{}", get.1);
     let (status, _, body) = served.get(&format!("/pyroscope/render?query={ENERGY}%7B%7D"));

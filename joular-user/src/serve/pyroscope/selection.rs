@@ -28,7 +28,8 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Windows that start at `start` or later, and before `end`: Unix milliseconds, of which 0 sets no limit.
+    /// Windows that start at `start` or later, and before `end`: Unix milliseconds, of which 0 sets no limit. Nothing was
+    /// recorded before 1970.
     ///
     /// # Errors
     /// If a selector is not one, or the time ends before it begins.
@@ -39,11 +40,12 @@ impl Selection {
         if parsed.is_empty() {
             parsed.push(Selector::default());
         }
-        if start != 0 && end != 0 && end < start {
+        if start > 0 && end != 0 && end < start {
             return Err(Refusal::bad(format!("the time ends at {end}, before it begins at {start}")));
         }
-        let moment = |ms: i64| (ms != 0).then(|| Moment::At(UnixMicros(ms.saturating_mul(1000))));
-        Ok(Self { selectors: parsed.into(), since: moment(start), until: moment(end) })
+        let moment = |ms: i64| Moment::At(UnixMicros(ms.saturating_mul(1000)));
+        let (since, until) = ((start > 0).then(|| moment(start)), (end != 0).then(|| moment(end)));
+        Ok(Self { selectors: parsed.into(), since, until })
     }
 
     pub const fn has_time(&self) -> bool {

@@ -129,6 +129,16 @@ fn points_of_a_step_are_its_windows_and_sum_to_the_whole() {
     let ten = SelectSeriesRequest { start: 0, end: START_MS + 10_000, step: 1.0, ..request(ENERGY, "", &[]) };
     let ten = series_of(&data, &ten);
     assert!(ten.series[0].points.len() == 10 && ten.series[0].points[0].timestamp == START_MS, "{ten:?}");
+    for (start, end, has_all) in [
+        (i64::MIN, i64::MAX, true),
+        (-1, START_MS * 1000, true),
+        (i64::MAX, i64::MAX, false),
+        (0, i64::MIN, false),
+        (0, -1, false),
+    ] {
+        let found = series_of(&data, &SelectSeriesRequest { start, end, ..request(ENERGY, "", &[]) });
+        assert_eq!(sum(&found), if has_all { sum(&parts) } else { 0 }, "{start} {end}");
+    }
     assert!(series_of(&data, &request("process_cpu:cpu:nanoseconds:cpu:nanoseconds", "", &[])).series.is_empty());
 }
 

@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use flate2::{Compression, write::GzEncoder};
 use hyper::header::CONTENT_ENCODING;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{
@@ -132,5 +133,21 @@ fn codecs_are_known_by_their_names_and_bodies_may_be_packed() {
     ] {
         let refusal = as_connect(unpacked(&headers(packed), &body).unwrap_err());
         assert_eq!((refusal.status.as_u16(), refusal.code), (status, code), "{packed}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_message_is_too_odd(bytes in proptest::collection::vec(any::<u8>(), 0..60), text in ".{0,60}", place in 0..CALLS.len()) {
+        let method = CALLS[place].0.strip_prefix(SERVICE).unwrap();
+        for (kind, body) in [
+            (codec::PROTO, bytes),
+            ("application/json", text.clone().into_bytes()),
+            ("application/json", format!("{{\"profileTypeID\":\"a:b:c:d:e\",\"labelSelector\":{text:?},\"step\":1}}").into_bytes()),
+        ] {
+            if let Err(refusal) = question(&asked(method, kind, body), NOW).unwrap() {
+                prop_assert!(refusal.status.is_client_error() || refusal.status == 501, "{refusal:?}");
+            }
+        }
     }
 }
