@@ -33,6 +33,7 @@ mod packages;
 mod packaging;
 mod pages;
 mod protocol;
+mod pyroscope;
 mod python_package;
 mod replay;
 mod replayed;

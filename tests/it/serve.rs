@@ -20,14 +20,14 @@ use crate::{
 const START: Duration = Duration::from_secs(20);
 
 /// A server of a data set; it ends when dropped.
-struct Served {
-    set: Set,
+pub struct Served {
+    pub set: Set,
     process: Profiler,
     address: SocketAddr,
 }
 
 impl Served {
-    fn of(set: Set, options: &[&str]) -> Self {
+    pub fn of(set: Set, options: &[&str]) -> Self {
         let data = set.data();
         let run = Run::new().argument("serve").argument(&data).with("--listen", "127.0.0.1:0");
         let run = options.iter().fold(run, |run, option| run.argument(option));
@@ -42,10 +42,11 @@ impl Served {
         Self::of(Set::new(), &[])
     }
 
-    fn ask(&self, request: &str) -> (u16, String, Vec<u8>) {
+    /// Status, head and body of the answer.
+    pub fn ask(&self, request: impl AsRef<[u8]>) -> (u16, String, Vec<u8>) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         // It may be refused before all of it has been sent.
-        let _closed = stream.write_all(request.as_bytes());
+        let _closed = stream.write_all(request.as_ref());
         let mut answer = Vec::new();
         let _reset = stream.read_to_end(&mut answer);
         let at = answer.windows(4).position(|end| end == b"\r\n\r\n").unwrap_or(answer.len());
@@ -54,7 +55,7 @@ impl Served {
         (status, head, answer.get(at + 4..).unwrap_or_default().to_owned())
     }
 
-    fn get(&self, path: &str) -> (u16, String, Vec<u8>) {
+    pub fn get(&self, path: &str) -> (u16, String, Vec<u8>) {
         self.ask(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
     }
 
@@ -121,6 +122,8 @@ fn what_does_not_fit_is_refused() {
         ("GET / HTTP/1.1\r\n\r\n".to_owned(), 403),
         (format!("GET /?service={} HTTP/1.1\r\nHost: localhost\r\n\r\n", "x".repeat(70_000)), 414),
         (format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(140_000)), 431),
+        ("POST /pyroscope/render HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n".to_owned(), 405),
+        ("GET /querier.v1.QuerierService/ProfileTypes HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned(), 405),
         ("\0\0\r\n\r\n".to_owned(), 400),
     ] {
         let (found, head, _) = served.ask(&request);

@@ -24,7 +24,7 @@ use super::{
     counters::Counters,
     hosts::Hosts,
     identity::Identity,
-    openapi,
+    openapi, pyroscope,
     routes::{self, Question},
 };
 use crate::output::{
@@ -95,12 +95,13 @@ impl Desk {
             _ => {}
         }
         let now = UnixMicros(Timestamp::now().as_second().saturating_mul(1_000_000));
-        let question = routes::question(path, asked.uri.query().unwrap_or_default(), now);
+        let question = pyroscope::question(asked, now)
+            .unwrap_or_else(|| routes::question(path, asked.uri.query().unwrap_or_default(), now));
         let outcome = match question {
             Ok(question) => self.outcome(question).await,
             Err(refusal) => Err(refusal),
         };
-        (routes::name_of(path), given(outcome))
+        (routes::name_of(path), given(outcome.map_err(|refusal| pyroscope::refused(path, refusal))))
     }
 
     async fn identity(&self) -> Result<Identity, Refusal> {
@@ -218,6 +219,10 @@ fn given(outcome: Outcome) -> Response<Full<Bytes>> {
 impl Answers for Desk {
     fn answer(self: Arc<Self>, asked: Asked) -> Answering {
         Box::pin(self.respond(asked))
+    }
+
+    fn body_bytes(&self, path: &str) -> Option<usize> {
+        pyroscope::body_bytes(path)
     }
 }
 

@@ -230,4 +230,5 @@ fn the_description_has_every_path() {
         assert!(parameters.is_array(), "{}", route.template);
     }
     assert!(document["paths"]["/metrics"]["get"].is_object());
+    assert!(document["info"]["description"].as_str().unwrap().contains("POST /querier.v1.QuerierService/METHOD"));
 }

@@ -2,7 +2,8 @@
 //!
 //! [`routes`] has the paths. Each makes a question of what [`query`] understands, and [`desk`] answers it: from what is
 //! kept ([`cache`]), with others who ask the same, or by reading the data set ([`scan`]). It writes nothing, and nobody
-//! gets an answer who has no token ([`crate::output::http`]) or asks by another name ([`hosts`]).
+//! gets an answer who has no token ([`crate::output::http`]) or asks by another name ([`hosts`]). [`pyroscope`] makes
+//! questions of what Grafana posts.
 
 mod answer;
 mod api;
@@ -15,6 +16,7 @@ mod identity;
 mod openapi;
 mod pages;
 mod parts;
+mod pyroscope;
 mod query;
 mod routes;
 mod scan;

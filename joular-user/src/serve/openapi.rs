@@ -8,6 +8,10 @@ use super::{
     routes::{ROUTES, Route},
 };
 
+/// What is not described here.
+const BESIDE: &str = "Beside these paths there is Pyroscope's query API for Grafana: POST /querier.v1.QuerierService/METHOD, \
+    GET /pyroscope/render and GET /pyroscope/render-diff. docs/grafana.md says what is answered.";
+
 /// # Errors
 /// If it cannot be written, which does not happen in memory.
 pub fn document() -> Result<Answer, Refusal> {
@@ -28,7 +32,7 @@ pub fn document() -> Result<Answer, Refusal> {
     });
     Answer::json(&json!({
         "openapi": "3.1.0",
-        "info": { "title": "joular-bpf serve", "version": env!("CARGO_PKG_VERSION") },
+        "info": { "title": "joular-bpf serve", "version": env!("CARGO_PKG_VERSION"), "description": BESIDE },
         "paths": paths,
         "components": {
             "schemas": { "Error": error },

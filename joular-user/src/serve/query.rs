@@ -244,7 +244,11 @@ pub fn exactly(name: &str) -> String {
     pattern
 }
 
-fn moment(name: &str, text: &str, now: UnixMicros) -> Result<Moment, Refusal> {
+/// A time as parameters have it.
+///
+/// # Errors
+/// If the text is none.
+pub fn moment(name: &str, text: &str, now: UnixMicros) -> Result<Moment, Refusal> {
     let before = |ago: &str| {
         let ago = if ago.is_empty() {
             Some(0)

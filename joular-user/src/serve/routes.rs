@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 
 use super::{
     answer::{Answer, GZIP, HTML, JSON, Refusal},
-    api, compare, pages,
+    api, compare, pages, pyroscope,
     query::{
         APP, BY, GROUP, MEASURE, NODES, ONE_BY, PER, Parameter, Part, Query, REFRESH, SELECTION, SIDES, TOP, VIEW,
     },
@@ -75,7 +75,7 @@ const fn route(
     Route { template, about, kind, parameters, has_sides: false, work }
 }
 
-/// All paths but those that need no data set.
+/// All paths but those that need no data set, and Pyroscope's.
 pub const ROUTES: &[Route] = &[
     route("/", "Page: services, or processes if there is one service", HTML, PAGE, pages::overview),
     route("/service/{name}", "Page: a service over time, its methods and flame graph", HTML, PAGE, pages::service),
@@ -130,7 +130,8 @@ fn find(path: &str) -> Option<(&'static Route, &str)> {
 
 /// What metrics call a path.
 pub fn name_of(path: &str) -> &'static str {
-    find(path).map_or("other", |(route, _)| route.template)
+    let known = find(path).map(|(route, _)| route.template);
+    known.or_else(|| pyroscope::name_of(path)).unwrap_or("other")
 }
 
 /// Understands a question.

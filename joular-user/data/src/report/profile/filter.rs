@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use super::{
     catalog::{Catalog, Paths, Process, Run, Thread, ThreadIndex},
+    chosen::Chosen,
     handlers::{Handlers, Rules},
     moment::{DAY_US, Moment},
     names::{Labels, Names},
@@ -69,6 +70,8 @@ pub struct Filter {
     pub pods: Names,
     pub namespaces: Names,
     pub labels: Labels,
+    /// Beside all conditions on processes above.
+    pub chosen: Chosen,
     pub threads: Names,
     pub categories: Vec<Category>,
     pub methods: Names,
@@ -188,6 +191,7 @@ impl Filter {
             && [&process.pod, &process.pod_name].into_iter().any(|pod| self.pods.allow_known(pod.as_ref()))
             && self.namespaces.allow_known(process.namespace.as_ref())
             && self.labels.allow(|key| catalog.label_of(process, key))
+            && self.chosen.allow(catalog, process)
     }
 
     pub fn allows_thread(&self, thread: &Thread) -> bool {
@@ -365,6 +369,8 @@ mod tests {
             (Filter { containers: names("4f2b*"), ..Filter::default() }, true),
             (Filter { pods: names("1a2b-3c"), ..Filter::default() }, true),
             (Filter { pods: names("1a2b-3c"), services: names("orders"), ..Filter::default() }, false),
+            (Filter { chosen: Chosen::by(|_, process| process.service.is_some()), ..Filter::default() }, true),
+            (Filter { chosen: Chosen::by(|_, _| false), services: names("shop"), ..Filter::default() }, false),
         ] {
             assert_eq!(filter.allows_process(&catalog, &process), expected, "{filter:?}");
             assert!(!filter.allows_process(&catalog, &Process::default()), "of which nothing is known: {filter:?}");

@@ -17,6 +17,7 @@
 pub mod catalog;
 mod charged;
 mod charges;
+mod chosen;
 pub mod collected;
 mod facts;
 pub mod filter;
@@ -52,6 +53,7 @@ pub use self::{
         App, Catalog, FrameIndex, OUTSIDE_APP, PathIndex, Paths, Process, ProcessIndex, Run, Thread, ThreadIndex,
     },
     charged::{Charged, Division},
+    chosen::Chosen,
     collected::{Collected, CollectionKey, SeenCollection},
     filter::{ChargeBy, Filter, FilterError},
     handlers::{Handler, Handlers, Rules, RulesError},
