@@ -32,7 +32,8 @@ fn shipped() -> Arc<TempDir> {
         let (data, tables, fleet) = (path("recorded"), path("tables"), path("fleet"));
         let recorded = ["--replay", &recording(), "--quiet", "--flush", "1s", "--rotate", "10s", "--output", &data];
         assert_eq!(joular_bpf(&recorded).code(), Some(0));
-        for (to, layout) in [(&tables, &["--layout", "tables"] as &[_]), (&fleet, &[])] {
+        let layouts: [(&String, &[&str]); 2] = [(&tables, &["--layout", "tables"]), (&fleet, &[])];
+        for (to, layout) in layouts {
             share(to)?;
             let done = joular_bpf(&[&["ship", &data, to, "--json"], layout].concat());
             assert_eq!(done.code(), Some(0), "{done:?}");
@@ -56,9 +57,9 @@ fn said(arguments: &[&str], place: &Path) -> Finished {
 fn a_run_is_one_file_with_a_key_that_begins_with_date_hour_and_group() {
     let shipped = shipped();
     let (fleet, tables) = (shipped.path().join("fleet"), shipped.path().join("tables"));
-    let runs = DataSet::at(&tables).number("SELECT count(*) AS runs FROM runs").unwrap();
+    let runs = DataSet::at(&tables).rows("SELECT count(*) AS runs FROM runs").unwrap();
     let files = bundles(&fleet);
-    assert!(files.len() > 1 && files.len() as f64 == runs, "{files:?}");
+    assert!(files.len() > 1 && runs[0]["runs"] == json!(files.len()), "{files:?}");
     for file in &files {
         let parts: Vec<&str> = file.iter().map(|part| part.to_str().unwrap()).collect();
         let [raw, date, hour, group, host, run] = parts[..] else { panic!("{file:?}") };
@@ -79,21 +80,22 @@ fn every_command_says_of_bundles_what_it_says_of_tables() {
         &["report", "PLACE", "--json", "--since", "2020-01-01T00:00:00Z", "--host", "example"],
         &["runs", "PLACE", "--json"],
         &["audit", "PLACE", "--json"],
-        &["audit", "PLACE", "--secrets", "--json"],
         &["export", "PLACE", "--format", "collapsed"],
         &["flamegraph", "PLACE", "--output", "-"],
-        &["html", "PLACE", "--output", "-"],
         &["diff", "PLACE", "PLACE"],
     ] {
         let of = |name: &str| {
             let place = shipped.path().join(name);
             let finished = said(arguments, &place);
             assert_eq!(finished.code(), Some(0), "{arguments:?}: {finished:?}");
-            let text = finished.stdout.replace(place.to_str().unwrap(), "PLACE");
-            // It counts files.
-            if arguments.contains(&"--secrets") { String::new() } else { text }
+            finished.stdout.replace(place.to_str().unwrap(), "PLACE")
         };
         assert_eq!(of("fleet"), of("tables"), "{arguments:?}");
+    }
+    // What says how many files there are, or when it was made.
+    for arguments in [&["audit", "PLACE", "--secrets"] as &[_], &["html", "PLACE", "--output", "-"]] {
+        let finished = said(arguments, &shipped.path().join("fleet"));
+        assert_eq!(finished.code(), Some(0), "{arguments:?}: {finished:?}");
     }
 }
 
@@ -188,8 +190,7 @@ fn every_engine_finds_in_bundles_the_sums_of_the_tables() {
             continue;
         }
         let printed = printed(&example, environment);
-        let digits = |c: char| c.is_ascii_digit();
-        let numbers: Vec<&str> = printed.split(|c| !digits(c)).filter(|text| !text.is_empty()).collect();
+        let numbers: Vec<&str> = printed.split(|c: char| !c.is_ascii_digit()).collect();
         assert!(numbers.contains(&expected.as_str()), "{example}: {printed}, not {expected}");
     }
 }

@@ -9,14 +9,14 @@
 //! The data set is the spool. While the other store is away, runs stay where they are, as long as the data set
 //! keeps them.
 
+#[cfg(test)]
+mod bundle_tests;
 mod ledger;
 mod pace;
 mod passed;
 mod sending;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod tests_of_bundles;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
