@@ -26,6 +26,7 @@ mod html;
 mod intervals;
 mod io;
 mod jmh;
+mod mcp;
 mod one_liners;
 mod packages;
 mod packaging;

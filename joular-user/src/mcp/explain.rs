@@ -38,7 +38,7 @@ pub fn work(query: &Query, now: UnixMicros, stop: &Stop) -> Result<Work, Refusal
     let methods = query.with("by", Some(By::Method.name())).with("top", Some("0"));
     let request = tables::request(&methods, query.part("", now, stop)?)?;
     Ok(Box::new(move |place| {
-        let mut found = figures::with_tables(figures::object(&tables::read(place, &request)?)?);
+        let mut found = figures::with_tables(tables::value(place, &request)?);
         let rows = found.value.pointer_mut("/tables/0/rows").and_then(Value::as_array_mut).map(std::mem::take);
         let is_it = |row: &Value| {
             let names = ["method", "name"].into_iter().filter_map(|key| row.get(key)?.as_str());

@@ -6,7 +6,7 @@ use joular_data::{
     report::{
         profile::{Filter, Names, Profile, Stop},
         ranking::{
-            By, Ranking, Sort,
+            By, RankedRow, Ranking, Sort,
             groups::Groups,
             json,
             neighbours::{self, Side},
@@ -51,10 +51,7 @@ pub fn top(query: &Query, now: UnixMicros, stop: &Stop) -> Result<Work, Refusal>
 fn of_tables(query: &Query, now: UnixMicros, stop: &Stop) -> Result<Work, Refusal> {
     let top = rows(query, "top")?;
     let request = tables::request(&query.with("top", Some(&top.to_string())), query.part("", now, stop)?)?;
-    Ok(Box::new(move |place| {
-        let report = object(&tables::read(place, &request)?)?;
-        Ok(with_tables(report))
-    }))
+    Ok(Box::new(move |place| Ok(with_tables(tables::value(place, &request)?))))
 }
 
 pub fn flame(query: &Query, now: UnixMicros, stop: &Stop) -> Result<Work, Refusal> {
@@ -62,7 +59,7 @@ pub fn flame(query: &Query, now: UnixMicros, stop: &Stop) -> Result<Work, Refusa
     let query = query.with("by", Some(By::Branch.name())).with("top", Some(&lines.to_string()));
     let request = tables::request(&query, query.part("", now, stop)?)?;
     Ok(Box::new(move |place| {
-        let mut report = object(&tables::read(place, &request)?)?;
+        let mut report = tables::value(place, &request)?;
         let table = report.get_mut("tables").and_then(|tables| tables.get_mut(0)).map(Value::take).unwrap_or_default();
         let mut found = beside(&report);
         let of_rows = table.get("rows").and_then(Value::as_array);
@@ -97,35 +94,29 @@ pub fn callers(query: &Query, now: UnixMicros, stop: &Stop) -> Result<Work, Refu
     let names = Names::parse(&query.many("method")).map_err(|error| Refusal::bad(format!("method: {error}")))?;
     Ok(Box::new(move |place| {
         let profile = filter.unreadable.reading(|| Profile::read(place, &filter, app.as_ref()))?;
-        let [methods, callers, callees] = neighbours_of(&profile, &filter, top);
-        let report = match json::of_tables(&profile, &[methods, callers, callees]) {
-            Value::Object(report) => report,
-            _ => Map::new(),
-        };
+        let tables = neighbours_of(&profile, &filter, &names, top);
+        let report = as_object(json::of_tables(&profile, &tables));
         let mut found = beside(&report);
-        for (index, name) in ["methods", "callers", "callees"].into_iter().enumerate() {
-            let mut table = report.get("tables").and_then(|tables| tables.get(index)).cloned().unwrap_or_default();
-            // All methods of these paths are in the first table. The other two have no energy of their own.
-            if index == 0 {
-                let is_chosen =
-                    |row: &Value| row.get("method").and_then(Value::as_str).is_some_and(|name| names.allow(name));
-                let of_rows = table.get_mut("rows").and_then(Value::as_array_mut);
-                of_rows.into_iter().for_each(|rows| rows.retain(is_chosen));
-                found.insert(name.to_owned(), in_joules(table, "").get("rows").cloned().unwrap_or_default());
-            } else {
-                let table = in_joules(table, "self_");
-                found.insert(name.to_owned(), table.get("rows").cloned().unwrap_or_default());
-                found.insert(format!("other_{name}"), table.get("others").cloned().unwrap_or_default());
-            }
+        // What neighbours have of their own is nothing that was asked for.
+        for (index, (name, without)) in [("methods", ""), ("callers", "self_"), ("callees", "self_")].iter().enumerate()
+        {
+            let table = report.get("tables").and_then(|tables| tables.get(index)).cloned().unwrap_or_default();
+            let table = in_joules(table, without);
+            let of = |key: &str| table.get(key).cloned().unwrap_or_default();
+            found.insert((*name).to_owned(), of("rows"));
+            found.insert(format!("other_{name}"), of("others"));
         }
         Ok(found_with(found, &["/methods", "/callers", "/callees"]))
     }))
 }
 
-/// All methods of the profile, and the neighbours of those that the filter names.
-fn neighbours_of(profile: &Profile, filter: &Filter, top: usize) -> [Ranking; 3] {
+/// The methods of these names, and who stands beside them.
+fn neighbours_of(profile: &Profile, filter: &Filter, names: &Names, top: usize) -> [Ranking; 3] {
     let all = Cut { top: 0, sort: Sort::Total, is_partial: !filter.allows_all_paths() };
-    let methods = Ranking::of(profile, &Groups::of(By::Method, profile), all, None, None);
+    let mut methods = Ranking::of(profile, &Groups::of(By::Method, profile), all, None, None);
+    let name =
+        |row: &RankedRow| row.group.details.first().and_then(Value::as_str).is_some_and(|name| names.allow(name));
+    methods.rows.retain(name);
     let [callers, callees] = [Side::Callers, Side::Callees].map(|side| neighbours::ranking(profile, filter, side, top));
     [methods, callers, callees]
 }
@@ -140,9 +131,8 @@ pub fn diff(query: &Query, now: UnixMicros, stop: &Stop) -> Result<Work, Refusal
     let sides = query.sides(now, stop)?;
     Ok(Box::new(move |place| {
         let comparison = comparison::of(place, &sides, &choices)?;
-        let mut body = Vec::new();
-        comparison.write(&choices, None, &mut body).map_err(|error| Refusal::broken(error.to_string()))?;
-        let mut found = object(&body)?;
+        let value = comparison.value(&choices).map_err(|error| Refusal::broken(error.to_string()))?;
+        let mut found = as_object(value);
         found.insert("other_rows".to_owned(), json!(comparison.rows.len().saturating_sub(top)));
         found.entry("skipped").or_insert_with(|| json!([]));
         for side in ["a", "b"] {
@@ -252,7 +242,10 @@ fn joules_of(object: &Map<String, Value>, of: &str) -> Option<f64> {
     object.get(of).and_then(Value::as_u64).map(|energy| MicroJoules(energy).joules())
 }
 
-/// An object of JSON that the program wrote itself.
-pub fn object(json: &[u8]) -> Result<Map<String, Value>, Refusal> {
-    serde_json::from_slice(json).map_err(|error| Refusal::broken(format!("reading a report again: {error}")))
+/// All that is made here are objects.
+fn as_object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    }
 }

@@ -6,6 +6,7 @@ use joular_data::report::{
     profile::Filter,
     ranking::{By, Look, Sort, command},
 };
+use serde_json::{Map, Value};
 
 use super::{Part, Query, Refusal};
 use crate::{cli::ReportFlags, config};
@@ -33,10 +34,21 @@ pub fn request(query: &Query, Part { filter, app }: Part) -> Result<command::Req
     Ok(command::Request { filter, app, ..request })
 }
 
-/// Reads the tables: JSON.
+/// Reads the tables as an object.
 ///
 /// # Errors
 /// If the data set cannot be read, or has nothing of the measure.
+pub fn value(place: &Path, request: &command::Request) -> Result<Map<String, Value>, Refusal> {
+    match command::value(place, request)? {
+        Value::Object(report) => Ok(report),
+        _ => Err(Refusal::broken("a report is not an object".to_owned())),
+    }
+}
+
+/// The same as `report --json` prints it.
+///
+/// # Errors
+/// As [`value`].
 pub fn read(place: &Path, request: &command::Request) -> Result<Vec<u8>, Refusal> {
     let mut body = Vec::new();
     let said = command::run(place, request, Look::default(), &mut body)?;
