@@ -13,6 +13,7 @@ mod command_line;
 mod compact;
 mod completions;
 mod configuration;
+mod cost;
 mod diff;
 mod documents;
 mod engines;
