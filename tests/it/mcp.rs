@@ -260,7 +260,7 @@ fn every_tool_has_a_schema_and_the_document_has_every_tool() {
 /// Every text in a value.
 fn texts(value: &Value) -> Vec<&str> {
     match value {
-        Value::String(text) => vec![text],
+        Value::String(text) => vec![text.as_str()],
         Value::Array(values) => values.iter().flat_map(texts).collect(),
         Value::Object(values) => {
             values.iter().flat_map(|(key, value)| [key.as_str()].into_iter().chain(texts(value))).collect()

@@ -19,7 +19,8 @@ use serde_json::{Map, Value, json};
 use super::tools::{Found, Work, rows};
 use crate::query::{Part, Query, Refusal, SIDES, comparison, tables};
 
-/// Lines of a flame graph.
+/// Lines of a flame graph, unless a call says how many, and at most.
+const LINES: usize = 50;
 pub const MOST_LINES: usize = 200;
 
 /// What is said of an answer's data beside its tables, as a report has it.
@@ -49,13 +50,13 @@ pub fn top(query: &Query, now: UnixMicros, stop: &Stop) -> Result<Work, Refusal>
 }
 
 fn of_tables(query: &Query, now: UnixMicros, stop: &Stop) -> Result<Work, Refusal> {
-    let top = rows(query, "top")?;
+    let top = rows(query)?;
     let request = tables::request(&query.with("top", Some(&top.to_string())), query.part("", now, stop)?)?;
     Ok(Box::new(move |place| Ok(with_tables(tables::value(place, &request)?))))
 }
 
 pub fn flame(query: &Query, now: UnixMicros, stop: &Stop) -> Result<Work, Refusal> {
-    let lines = rows(query, "lines")?;
+    let lines = query.number("lines", 1..=MOST_LINES, LINES)?;
     let query = query.with("by", Some(By::Branch.name())).with("top", Some(&lines.to_string()));
     let request = tables::request(&query, query.part("", now, stop)?)?;
     Ok(Box::new(move |place| {
@@ -90,7 +91,7 @@ fn line(row: &Value) -> Value {
 }
 
 pub fn callers(query: &Query, now: UnixMicros, stop: &Stop) -> Result<Work, Refusal> {
-    let (top, Part { filter, app }) = (rows(query, "top")?, query.part("", now, stop)?);
+    let (top, Part { filter, app }) = (rows(query)?, query.part("", now, stop)?);
     let names = Names::parse(&query.many("method")).map_err(|error| Refusal::bad(format!("method: {error}")))?;
     Ok(Box::new(move |place| {
         let profile = filter.unreadable.reading(|| Profile::read(place, &filter, app.as_ref()))?;
@@ -126,7 +127,7 @@ pub fn diff(query: &Query, now: UnixMicros, stop: &Stop) -> Result<Work, Refusal
         let message = "say what differs: left and right select A and B, such as {\"version\": [\"1.2\"]}";
         return Err(Refusal::bad(message.to_owned()));
     }
-    let top = rows(query, "top")?;
+    let top = rows(query)?;
     let choices = comparison::choices(&query.with("top", Some(&top.to_string())))?;
     let sides = query.sides(now, stop)?;
     Ok(Box::new(move |place| {
