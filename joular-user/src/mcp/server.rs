@@ -70,7 +70,8 @@ pub fn run(data: &Path, time: Duration) -> Result<(), McpError> {
         "answering calls about {} on standard input and output",
         escape(&data.display().to_string())
     ));
-    let mut server = Server::new(Readings::new(data.to_owned(), AT_A_TIME, time));
+    let advice = "call again when earlier calls are answered";
+    let mut server = Server::new(Readings::new(data.to_owned(), AT_A_TIME, time, advice));
     let done = runtime.block_on(server.answer(receiver));
     server.give_up();
     // A reading that was given up may not have seen it yet.

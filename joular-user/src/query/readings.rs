@@ -21,15 +21,16 @@ pub struct Readings {
     place: PathBuf,
     time: Duration,
     seats: Arc<Semaphore>,
+    advice: &'static str,
 }
 
 impl Readings {
     /// How long one waits until others have read.
     pub const WAIT: Duration = Duration::from_secs(30);
 
-    /// So many at a time, each at most for so long.
-    pub fn new(place: PathBuf, at_a_time: usize, time: Duration) -> Self {
-        Self { place, time, seats: Arc::new(Semaphore::new(at_a_time)) }
+    /// So many at a time, each at most for so long. `advice` says what to do when others have waited too long.
+    pub fn new(place: PathBuf, at_a_time: usize, time: Duration, advice: &'static str) -> Self {
+        Self { place, time, seats: Arc::new(Semaphore::new(at_a_time)), advice }
     }
 
     pub fn place(&self) -> &Path {
@@ -46,8 +47,8 @@ impl Readings {
         work: impl FnOnce(&Path) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
         let Ok(Ok(seat)) = timeout(Self::WAIT, Arc::clone(&self.seats).acquire_owned()).await else {
-            let message = "as much is being read for others as may be at a time: ask again later";
-            return Err(Refusal::later("busy", message.to_owned()));
+            let message = format!("the data set is being read for others: {}", self.advice);
+            return Err(Refusal::later("busy", message));
         };
         let place = self.place.clone();
         // It has its seat until it really ends, which after it is stopped is when the next rows come.

@@ -74,7 +74,8 @@ pub fn run(serving: &Serving) -> Result<(), ServeError> {
     let failed = |source| ServeError::Listen { address: serving.address, source };
     let address = server.address().map_err(failed)?;
     let hosts = Hosts { listened: address.ip(), has_token: serving.token.is_some() };
-    let readings = Readings::new(serving.data.clone(), serving.scans, serving.timeout);
+    let advice = "ask again, or start the server with more --requests";
+    let readings = Readings::new(serving.data.clone(), serving.scans, serving.timeout, advice);
     let desk = Desk::new(readings, hosts, serving.cache_bytes);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Signals)?;
     runtime.block_on(async {
