@@ -279,7 +279,7 @@ fn hostile_names_act_on_nothing_and_answers_stay_small() {
             call(2, "top", &json!({ "by": ["method", "thread", "line", "class"], "top": 500 })),
             call(3, "flame", &json!({ "lines": 200 })),
             call(4, "callers", &json!({ "method": ["*"], "top": 500 })),
-            call(5, "diff", &json!({ "left": { "category": ["java"] }, "right": { "category": ["gc"] }, "top": 500 })),
+            call(5, "diff", &json!({ "left": { "process": ["*"] }, "top": 500 })),
             call(6, "audit", &json!({})),
         ],
     );
