@@ -1,6 +1,6 @@
 //! Serves S3 on this machine: a bucket as a fleet's hosts have one, which fails as those do.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::{Context as _, Result};
 
@@ -40,6 +40,15 @@ impl S3 {
     /// On this machine's loopback.
     pub const fn port(&self) -> u16 {
         self.port
+    }
+
+    /// How many requests there were since it was last asked this, as S3 bills them: `PUT`, `GET`, `LIST`, …
+    pub fn count(&mut self) -> Result<BTreeMap<String, u64>> {
+        self.process.forget_seen();
+        self.process.say("count")?;
+        let counted = self.process.wait_stdout("counted ", ANSWER)?;
+        self.process.wait_stdout("done", ANSWER)?;
+        serde_json::from_str(counted.trim_start_matches("counted ")).with_context(|| format!("counts: {counted}"))
     }
 
     /// Tells it how to serve from now on: see `tests/fixtures/python/s3_server.py`.

@@ -14,6 +14,7 @@ pub mod flags;
 pub mod footprint_flags;
 mod heading;
 mod hints;
+pub mod mcp_flags;
 pub mod merge;
 pub mod pages;
 mod part_flags;
@@ -49,6 +50,7 @@ pub use self::{
     export_flags::ExportFlags,
     flags::Flags,
     footprint_flags::FootprintFlags,
+    mcp_flags::McpFlags,
     pages::{CompletionsFlags, ManFlags},
     part_flags::PartFlags,
     picture_flags::{FlamegraphFlags, HtmlFlags},
@@ -210,6 +212,14 @@ pub enum Command {
     /// docs/serve.md has the paths and what is protected.
     #[command(after_help = "Example: joular-bpf serve joular-out")]
     Serve(ServeFlags),
+
+    /// Answer an assistant's questions about a data set (Model Context Protocol)
+    ///
+    /// Started by a program that calls tools (MCP over standard input and output): services, top methods, call paths, callers,
+    /// comparisons with verdicts, the audit, and what names mean. It reads only, reaches no other data set, and needs no
+    /// privileges. docs/mcp.md has the tools and how to add it to a client.
+    #[command(after_help = "Example: joular-bpf mcp joular-out")]
+    Mcp(McpFlags),
 
     /// Compare two data sets: what changed, by how much, and whether it is more than noise
     ///

@@ -35,11 +35,12 @@ use joular_data::{
 use super::{app, terminal_width, unless_closed, unwritten};
 use crate::{
     cli::{
-        AuditFlags, CompactFlags, Exit, ExpireFlags, ExportFlags, FlamegraphFlags, HtmlFlags, JmhFlags,
+        AuditFlags, CompactFlags, Exit, ExpireFlags, ExportFlags, FlamegraphFlags, HtmlFlags, JmhFlags, McpFlags,
         ReattributeFlags, ReportFlags, RollupFlags, RunsFlags, ServeFlags, ShipFlags, ValidateFlags,
     },
     clock,
     config::{self, CalibrationChoice, ConfigError, WeightsAgain},
+    mcp::{self, McpError},
     messages,
     output::Screen,
     pipeline::{self, Failure},
@@ -160,6 +161,15 @@ fn written(path: &Path, bytes: &[u8], headline: &str) -> anyhow::Result<Exit> {
 
 pub(super) fn serve(flags: &ServeFlags) -> anyhow::Result<Exit> {
     serve::run(&config::serving(flags)?)?;
+    Ok(Exit::Success)
+}
+
+pub(super) fn answer_calls(flags: &McpFlags) -> anyhow::Result<Exit> {
+    let answered = mcp::run(&flags.data, config::reading_time(&flags.timeout)?);
+    answered.map_err(|error| match error {
+        McpError::Data(error) => error.into(),
+        error => anyhow::Error::from(error),
+    })?;
     Ok(Exit::Success)
 }
 

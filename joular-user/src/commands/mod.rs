@@ -53,6 +53,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Flamegraph(flags)) => data::flamegraph(&flags),
         Some(Command::Html(flags)) => data::html(&flags),
         Some(Command::Serve(flags)) => data::serve(&flags),
+        Some(Command::Mcp(flags)) => data::answer_calls(&flags),
         Some(Command::Diff(flags)) => comparison::diff(&flags),
         Some(Command::Baseline(flags)) => comparison::baseline(&flags),
         Some(Command::Export(flags)) => data::export(&flags),

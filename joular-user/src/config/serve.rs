@@ -43,12 +43,6 @@ pub fn serving(flags: &ServeFlags) -> Result<Serving, ConfigError> {
     if !(1..=MOST_SCANS).contains(&flags.requests) {
         return Err(invalid("requests", format!("{} is not between 1 and {MOST_SCANS}", flags.requests)));
     }
-    let timeout = parse_duration(&flags.timeout).map_err(|error| error.to_string());
-    let bounds = Duration::from_secs(1)..=Duration::from_secs(3600);
-    let timeout = timeout.and_then(|time| match bounds.contains(&time) {
-        true => Ok(time),
-        false => Err("it is not between 1s and 1h".to_owned()),
-    });
     let not_a_size = || format!("\"{}\" is not a size: write 500KiB, 64MiB or 0", flags.cache.escape_debug());
     let cache = if flags.cache == "0" { Some(0) } else { parse_size(&flags.cache) };
     let tls = flags.certificate.clone().zip(flags.key.clone());
@@ -58,9 +52,23 @@ pub fn serving(flags: &ServeFlags) -> Result<Serving, ConfigError> {
         token: flags.token_file.clone(),
         tls: tls.map(|(certificate, key)| TlsFiles { certificate, key, client_authority: None }),
         scans: flags.requests,
-        timeout: timeout.map_err(|cause| invalid("timeout", cause))?,
+        timeout: reading_time(&flags.timeout)?,
         cache_bytes: cache.ok_or_else(|| invalid("cache", not_a_size()))?,
     })
+}
+
+/// The longest time of one reading, of `--timeout`.
+///
+/// # Errors
+/// If it is not a time between 1 s and 1 h.
+pub fn reading_time(text: &str) -> Result<Duration, ConfigError> {
+    let bounds = Duration::from_secs(1)..=Duration::from_secs(3600);
+    let time = parse_duration(text).map_err(|error| error.to_string());
+    let time = time.and_then(|time| match bounds.contains(&time) {
+        true => Ok(time),
+        false => Err("it is not between 1s and 1h".to_owned()),
+    });
+    time.map_err(|cause| ConfigError::Invalid { place: "--timeout".to_owned(), cause })
 }
 
 #[cfg(test)]

@@ -3,23 +3,19 @@
 
 use std::{
     collections::HashMap,
-    path::PathBuf,
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use http_body_util::Full;
 use hyper::{Response, StatusCode, body::Bytes, header::HeaderMap};
 use jiff::Timestamp;
-use joular_data::{caught::caught, model::units::UnixMicros};
-use tokio::{
-    sync::{Semaphore, watch},
-    task::spawn_blocking,
-    time::{sleep, timeout},
-};
+use joular_data::model::units::UnixMicros;
+use tokio::{sync::watch, task::spawn_blocking};
 
 use super::{
-    answer::{Answer, Refusal, guarded_text},
+    answer::{Answer, guarded_text},
     cache::Cache,
     counters::Counters,
     hosts::Hosts,
@@ -27,22 +23,20 @@ use super::{
     openapi, pyroscope,
     routes::{self, Question},
 };
-use crate::output::{
-    exposed,
-    http::{self, Answering, Answers, Asked, PLAIN},
+use crate::{
+    output::{
+        exposed,
+        http::{self, Answering, Answers, Asked, PLAIN},
+    },
+    query::{Readings, Refusal},
 };
-
-/// How long a question waits until others have been answered.
-pub(super) const WAIT: Duration = Duration::from_secs(30);
 
 type Outcome = Result<Answer, Refusal>;
 
 /// What a server has.
 pub struct Desk {
-    place: PathBuf,
+    readings: Readings,
     hosts: Hosts,
-    scan_time: Duration,
-    scans: Arc<Semaphore>,
     shared: Mutex<Shared>,
     counters: Counters,
 }
@@ -57,12 +51,10 @@ struct Shared {
 }
 
 impl Desk {
-    pub fn new(place: PathBuf, hosts: Hosts, scans: usize, scan_time: Duration, cache_bytes: u64) -> Self {
+    pub fn new(readings: Readings, hosts: Hosts, cache_bytes: u64) -> Self {
         Self {
-            place,
+            readings,
             hosts,
-            scan_time,
-            scans: Arc::new(Semaphore::new(scans)),
             shared: Mutex::new(Shared { cache: Cache::new(cache_bytes), open: HashMap::new() }),
             counters: Counters::default(),
         }
@@ -105,7 +97,7 @@ impl Desk {
     }
 
     async fn identity(&self) -> Result<Identity, Refusal> {
-        let place = self.place.clone();
+        let place = self.readings.place().to_owned();
         let found = spawn_blocking(move || Identity::of(&place)).await;
         let found = found.map_err(|error| Refusal::broken(error.to_string()))?;
         found.map_err(|error| Refusal::later("data_set", format!("listing the data set: {error}")))
@@ -187,28 +179,13 @@ impl Desk {
         sender.send_replace(Some(outcome));
     }
 
-    async fn scan(&self, question: Question) -> Outcome {
-        let Ok(Ok(permit)) = timeout(WAIT, Arc::clone(&self.scans).acquire_owned()).await else {
-            let message = "others are being answered: ask again, or start the server with more --requests";
-            return Err(Refusal::later("busy", message.to_owned()));
+    async fn scan(self: &Arc<Self>, question: Question) -> Outcome {
+        let (desk, work) = (Arc::clone(self), question.work);
+        let counted = move |place: &Path| {
+            desk.counters.scanned();
+            work(place)
         };
-        self.counters.scanned();
-        let (place, work) = (self.place.clone(), question.work);
-        // It has its place until it really ends, which after it is stopped is when the next rows come.
-        let work = spawn_blocking(move || {
-            let _permit = permit;
-            caught(|| work(&place))
-        });
-        tokio::select! {
-            done = work => done.ok().flatten().unwrap_or_else(|| {
-                Err(Refusal::broken("this question met a defect: please report it with the address".to_owned()))
-            }),
-            () = sleep(self.scan_time) => {
-                question.stop.now();
-                let message = "reading took longer than --timeout: ask for less time or less of the data set";
-                Err(Refusal::later("too_long", message.to_owned()))
-            }
-        }
+        self.readings.read(&question.stop, counted).await
     }
 }
 

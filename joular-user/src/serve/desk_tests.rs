@@ -2,6 +2,7 @@ use std::{
     io::{Read as _, Write as _},
     net::{SocketAddr, TcpStream},
     thread,
+    time::Duration,
 };
 
 use joular_data::{
@@ -45,7 +46,7 @@ impl Served {
         let server = Server::bind("127.0.0.1:0".parse().unwrap(), None, None).unwrap();
         let address = server.address().unwrap();
         let hosts = Hosts { listened: address.ip(), has_token: false };
-        let desk = Desk::new(data.path().to_owned(), hosts, scans, time, cache);
+        let desk = Desk::new(Readings::new(data.path().to_owned(), scans, time, "ask again"), hosts, cache);
         let limits = Limits {
             header_time: Duration::from_secs(5),
             connection_time: Duration::from_secs(60),

@@ -1,7 +1,7 @@
 //! Serves a data set to browsers and programs: pages and JSON about a part of it that an address names.
 //!
-//! [`routes`] has the paths. Each makes a question of what [`query`] understands, and [`desk`] answers it: from what is
-//! kept ([`cache`]), with others who ask the same, or by reading the data set ([`scan`]). It writes nothing, and nobody
+//! [`routes`] has the paths. Each makes a question of what [`crate::query`] understands, and [`desk`] answers it: from what
+//! is kept ([`cache`]), with others who ask the same, or by reading the data set ([`scan`]). It writes nothing, and nobody
 //! gets an answer who has no token ([`crate::output::http`]) or asks by another name ([`hosts`]). [`pyroscope`] makes
 //! questions of what Grafana posts.
 
@@ -17,7 +17,6 @@ mod openapi;
 mod pages;
 mod parts;
 mod pyroscope;
-mod query;
 mod routes;
 mod scan;
 
@@ -34,6 +33,7 @@ use crate::{
     config::{Serving, TlsFiles},
     messages,
     output::{Server, Tls, TlsError, Token, TokenError, http::Limits},
+    query::Readings,
     shutdown::Shutdown,
 };
 
@@ -76,7 +76,9 @@ pub fn run(serving: &Serving) -> Result<(), ServeError> {
     let failed = |source| ServeError::Listen { address: serving.address, source };
     let address = server.address().map_err(failed)?;
     let hosts = Hosts { listened: address.ip(), has_token: serving.token.is_some() };
-    let desk = Desk::new(serving.data.clone(), hosts, serving.scans, serving.timeout, serving.cache_bytes);
+    let advice = "ask again, or start the server with more --requests";
+    let readings = Readings::new(serving.data.clone(), serving.scans, serving.timeout, advice);
+    let desk = Desk::new(readings, hosts, serving.cache_bytes);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Signals)?;
     runtime.block_on(async {
         let mut shutdown = Shutdown::listen(Exit::Success.code()).map_err(ServeError::Signals)?;
@@ -106,7 +108,7 @@ fn server(serving: &Serving) -> Result<Server, ServeError> {
 fn limits(scan_time: Duration) -> Limits {
     Limits {
         header_time: Duration::from_secs(5),
-        connection_time: (desk::WAIT + TRANSFER).saturating_add(scan_time),
+        connection_time: (Readings::WAIT + TRANSFER).saturating_add(scan_time),
         header_bytes: 64 * 1024,
         connections: 256,
         connections_of_address: 256,

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    answer::{Answer, Refusal},
-    query::{Parameter, SELECTION, SIDES},
+    answer::Answer,
     routes::{ROUTES, Route},
 };
+use crate::query::{Parameter, Refusal, SELECTION, SIDES};
 
 /// What is not described here.
 const BESIDE: &str = "Beside these paths there is Pyroscope's query API for Grafana: POST /querier.v1.QuerierService/METHOD, \
@@ -57,13 +57,11 @@ fn operation(route: &Route) -> Value {
 }
 
 fn parameter(side: &str, parameter: &Parameter) -> Value {
-    let text = json!({ "type": "string" });
-    let schema = if parameter.is_list { json!({ "type": "array", "items": text }) } else { text };
     json!({
         "name": format!("{side}{}", parameter.name),
         "in": "query",
         "description": parameter.about,
-        "schema": schema,
+        "schema": parameter.schema(),
         "explode": parameter.is_list,
     })
 }

@@ -6,11 +6,11 @@ use joular_data::{model::units::UnixMicros, report::profile::Stop};
 use percent_encoding::percent_decode_str;
 
 use super::{
-    answer::{Answer, GZIP, HTML, JSON, Refusal},
+    answer::{Answer, GZIP, HTML, JSON},
     api, compare, pages, pyroscope,
-    query::{
-        APP, BY, GROUP, MEASURE, NODES, ONE_BY, PER, Parameter, Part, Query, REFRESH, SELECTION, SIDES, TOP, VIEW,
-    },
+};
+use crate::query::{
+    APP, BY, GROUP, MEASURE, NODES, ONE_BY, PER, Parameter, Part, Query, REFRESH, Refusal, SELECTION, TOP, VIEW,
 };
 
 /// Reads a data set for an answer.
@@ -44,8 +44,7 @@ impl Asking<'_> {
     }
 
     pub fn sides(&self) -> Result<[Part; 2], Refusal> {
-        let [left, right] = SIDES.map(|side| self.query.part(side, self.now, self.stop));
-        Ok([left?, right?])
+        self.query.sides(self.now, self.stop)
     }
 }
 

@@ -15,7 +15,10 @@ use prost::Message;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::super::answer::{Answer, JSON, Refusal};
+use crate::{
+    query::Refusal,
+    serve::answer::{Answer, JSON},
+};
 
 /// The largest body of a request, as it comes and when it is unpacked.
 pub const MOST_BYTES: usize = 64 * 1024;

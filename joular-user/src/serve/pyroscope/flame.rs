@@ -20,7 +20,7 @@ use joular_data::{
 };
 
 use super::{
-    super::answer::{Answer, Refusal},
+    super::answer::Answer,
     Reading,
     codec::{Codec, PROTO, unimplemented, written},
     messages::{
@@ -31,6 +31,7 @@ use super::{
     types::ProfileType,
     understood,
 };
+use crate::query::Refusal;
 
 /// Nodes of a graph unless somebody says how many. The smallest ones are merged.
 const NODES: usize = 16_000;

@@ -15,7 +15,6 @@ use joular_data::{
 };
 
 use super::{
-    super::answer::Refusal,
     Reading,
     labels::{Owner, PROFILE_TYPE},
     messages::{
@@ -25,6 +24,7 @@ use super::{
     selection::Selection,
     types::ProfileType,
 };
+use crate::query::Refusal;
 
 /// More sets of labels than anybody can look at.
 const MOST_SETS: usize = 100_000;

@@ -28,11 +28,8 @@ use prost::Message;
 use serde::{Serialize, de::DeserializeOwned};
 
 use self::codec::{Codec, MOST_BYTES, unimplemented, unpacked};
-use super::{
-    answer::{Answer, Refusal},
-    routes::Question,
-};
-use crate::output::http::Asked;
+use super::{answer::Answer, routes::Question};
+use crate::{output::http::Asked, query::Refusal};
 
 /// Reads a data set for the message of an answer.
 type Reading<A> = Box<dyn FnOnce(&Path) -> Result<A, Refusal> + Send>;

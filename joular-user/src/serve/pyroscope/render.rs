@@ -11,14 +11,11 @@ use joular_data::{
 use serde_json::{Value, json};
 
 use super::{
-    super::{
-        answer::{Answer, Refusal},
-        query::moment,
-        routes::Question,
-    },
+    super::{answer::Answer, routes::Question},
     flame::{Drawing, Drawn},
     types::ProfileType,
 };
+use crate::query::{Refusal, moment};
 
 pub const RENDER: &str = "/pyroscope/render";
 pub const RENDER_DIFF: &str = "/pyroscope/render-diff";

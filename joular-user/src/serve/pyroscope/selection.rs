@@ -13,11 +13,11 @@ use joular_data::{
 };
 
 use super::{
-    super::{answer::Refusal, query::exactly},
     labels::{JVM_PART, Owner, PROFILE_TYPE, value},
     selector::{Matcher, Selector, SelectorError},
     types::ProfileType,
 };
+use crate::query::{Refusal, exactly};
 
 /// What a request is about. Of several selectors one is enough.
 #[derive(Clone, Debug)]

@@ -17,7 +17,6 @@ use joular_data::{
 };
 
 use super::{
-    super::answer::Refusal,
     Reading,
     labels::{Owner, PROFILE_TYPE},
     messages::{AVERAGE, LabelPair, Point, SUM, SelectSeriesRequest, SelectSeriesResponse, Series},
@@ -25,6 +24,7 @@ use super::{
     types::ProfileType,
     understood,
 };
+use crate::query::Refusal;
 
 /// More points than anybody can look at.
 const MOST_POINTS: usize = 500_000;

@@ -10,7 +10,8 @@ use joular_data::{
     text::escape,
 };
 
-use super::{super::answer::Refusal, messages};
+use super::messages;
+use crate::query::Refusal;
 
 /// A type of profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

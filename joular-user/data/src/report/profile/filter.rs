@@ -30,6 +30,7 @@ use crate::{
         store::{Hour, Part},
     },
     model::{
+        frame::Frame,
         target_text::TargetText,
         units::{Pid, UnixMicros},
     },
@@ -204,6 +205,11 @@ impl Filter {
         self.methods.allow_all() && self.handlers.allow_all()
     }
 
+    /// Whether conditions on methods allow this one.
+    pub fn names_method(&self, frame: &Frame) -> bool {
+        self.methods.allow(frame.method().raw())
+    }
+
     /// By path: whether conditions on methods and handlers allow it.
     pub fn allowed_paths(&self, catalog: &Catalog) -> Vec<bool> {
         let paths = &catalog.paths;
@@ -211,7 +217,7 @@ impl Filter {
             let mut frames = paths.frames_of(path);
             let is_handled = self.handlers.allow_all()
                 || catalog.handlers.get(path).is_some_and(|handler| self.handlers.allow(handler.method.raw()));
-            is_handled && (self.methods.allow_all() || frames.any(|frame| self.methods.allow(frame.method().raw())))
+            is_handled && (self.methods.allow_all() || frames.any(|frame| self.names_method(frame)))
         };
         paths.indices().map(allows).collect()
     }
