@@ -44,9 +44,10 @@ pub(crate) fn file(
     redaction: &Redaction,
 ) -> Result<Vec<u8>> {
     let own = if stored.table().is_some() { None } else { Some(stored.read_whole(most_bytes)?) };
-    if let (Some(own), true) = (&own, redaction.shown == CommandLines::Full || command_line_of(table).is_none()) {
-        return Ok(own.clone());
-    }
+    let own = match own {
+        Some(own) if redaction.shown == CommandLines::Full || command_line_of(table).is_none() => return Ok(own),
+        own => own,
+    };
     let footer = Footer::read(stored)?;
     let mut made = MergedFile::start(table, footer.schema, footer.metadata)?;
     let mut has_changed = false;

@@ -108,7 +108,7 @@ impl Groups {
 /// # Errors
 /// If the file is there already, or the place cannot be listed or written.
 pub fn init(place: &Arc<dyn Store>, hosts: NonZeroU32, now: UnixMicros) -> Result<Init> {
-    let days = if has_any(place)? { 1 } else { 0 };
+    let days = i64::from(has_any(place)?);
     let since = date(UnixMicros(now.0.saturating_add(days * DAY_US)));
     let count = NonZeroU32::new(hosts.get().div_ceil(HOSTS)).unwrap_or(NonZeroU32::MIN);
     let fleet = Fleet { format: FORMAT, groups: vec![Entry { since: since.clone(), n: count }] };

@@ -32,6 +32,9 @@ use crate::{
 
 /// Bytes of the files that become a bundle: its rows are in memory while it is made, and those of a table while it is read.
 const MOST_BYTES: u64 = 32 << 20;
+/// Rows of a table of which a dictionary, with the header of its page, is larger than the names that it spares: most tables of a
+/// host that idles.
+const SHORT_ROWS: usize = 100;
 const HOUR_US: i64 = 3_600_000_000;
 /// As the Parquet format names the items of lists.
 const ITEM: &str = "element";
@@ -111,8 +114,7 @@ impl Tables<'_> {
         let offsets = OffsetBuffer::from_lengths([rows.num_rows()]);
         let mut nested = NestedTable::default();
         let path = |name: &str| ColumnPath::new([T::NAME, "list", ITEM, name].map(str::to_owned).to_vec());
-        // Nothing repeats in one row.
-        if rows.num_rows() <= 1 {
+        if rows.num_rows() <= SHORT_ROWS {
             item_leaves(&mut vec![T::NAME.to_owned(), "list".to_owned()], &item, &mut nested.short);
         } else {
             nested.quantities = encode::merged_quantities(&Kinds::of::<T>()).iter().map(|name| path(name)).collect();

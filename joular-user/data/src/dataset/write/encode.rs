@@ -110,7 +110,7 @@ pub(crate) fn merged_quantities(kinds: &Kinds) -> Vec<&str> {
 pub(crate) struct NestedTable {
     /// Those with numbers that hardly repeat.
     pub(crate) quantities: Vec<ColumnPath>,
-    /// Those of a table in which nothing can repeat.
+    /// Those of a table in which little can repeat.
     pub(crate) short: Vec<ColumnPath>,
     /// Those whose least and greatest value is to be known.
     pub(crate) ordered: Vec<ColumnPath>,
