@@ -51,6 +51,8 @@ const DATA: &[(&str, &[&str])] = &[
     ),
     // Brings rollups elsewhere.
     ("shipping", &["model", "redact", "text", "output", "dataset", "rollup"]),
+    // Brings bundles to a database.
+    ("loading", &["model", "text", "output", "dataset"]),
 ];
 
 /// The parts of `joular-user`, in the same order. Where a row names `data`, the
@@ -102,6 +104,8 @@ const USER: &[(&str, &[&str])] = &[
     ("requests", &["data", "cli", "failing", "fetch", "messages", "shutdown", "output", "config"]),
     // A window on data sets.
     ("serve", &["data", "messages", "shutdown", "cli", "output", "config"]),
+    // The client of a database.
+    ("load", &["data", "messages", "shutdown", "failing", "cli", "output", "config"]),
     // What developers are sent.
     ("support", &["data", "cli", "procs", "energy", "output", "config", "doctor", "sources"]),
     // What a service of a fleet does beside recording.
@@ -149,6 +153,7 @@ const USER: &[(&str, &[&str])] = &[
             "support",
             "requests",
             "serve",
+            "load",
             "pipeline",
             "experiment",
             "progress",

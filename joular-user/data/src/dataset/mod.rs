@@ -3,10 +3,11 @@
 //! A column is defined once ([`mod@column`], [`tables`]). What is written ([`mod@write`]) and what
 //! is read ([`read`]) follow from that definition. [`store`] says where files lie. A data set can
 //! be checked ([`audit`]), divided again under another policy ([`reattribute`]), and its many files
-//! made few ([`compact`]).
+//! made few ([`compact`]). [`clickhouse`] is how a database has it.
 
 pub mod audit;
 pub(crate) mod buffer;
+pub mod clickhouse;
 pub mod column;
 pub mod compact;
 pub mod error;
