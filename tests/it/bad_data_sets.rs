@@ -11,8 +11,8 @@ use joular_tests::{dataset::share, process::Finished};
 
 use crate::{bad_sets, documents::subcommands, joular_bpf};
 
-/// Subcommands that read no data set, more than that, or one again and again: `validate`, `jmh` and `serve` have tests of
-/// their own.
+/// Subcommands that read no data set, more than that, or one again and again: `validate`, `jmh`, `serve` and `load` have
+/// tests of their own.
 const OTHERS: &[&str] = &[
     "record",
     "requests",
@@ -28,6 +28,7 @@ const OTHERS: &[&str] = &[
     "validate",
     "jmh",
     "serve",
+    "load",
     "support",
 ];
 

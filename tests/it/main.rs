@@ -8,6 +8,7 @@ mod analysis;
 mod audit;
 mod bad_data_sets;
 mod bad_sets;
+mod clickhouse;
 mod collections;
 mod command_line;
 mod compact;

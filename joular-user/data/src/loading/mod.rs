@@ -154,7 +154,7 @@ impl<'a> Loader<'a> {
                 Part::None => true,
                 Part::Some(run) => {
                     loaded.problems.push(format!(
-                        "batch {} arrived in part, as of run {run}, and too long ago to be sent again: load its hour anew, as \
+                        "batch {} arrived in part, as of run {run}, and too long ago to be sent again: load all anew, as \
                          docs/fleet/clickhouse.md says",
                         batch.name
                     ));
