@@ -145,10 +145,15 @@ fn claim_that_is_there(store: &Arc<dyn Store>, folder: &Path, name: &str) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::store::LocalDirectory;
+    use crate::{dataset::store::LocalDirectory, model::units::UnixMicros};
+
+    fn hour(hour: i64) -> GroupHour {
+        let name = format!("date=2026-03-01/hour={hour}/group=0");
+        GroupHour { hour: UnixMicros(1_772_323_200_000_000 + hour * 3_600_000_000), name }
+    }
 
     fn group() -> GroupHour {
-        GroupHour::of("date=2026-03-01", "hour=12", "group=0").unwrap()
+        hour(12)
     }
 
     fn listed(count: usize, bytes: u64) -> Vec<Listed> {
@@ -181,8 +186,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let store: Arc<dyn Store> = Arc::new(LocalDirectory::new(place.path(), None));
         assert_eq!(sizes(&batches(&store, &group(), &listed(5, MOST_BYTES / 2), 0).unwrap()), [2, 2, 1]);
-        let group = GroupHour::of("date=2026-03-01", "hour=13", "group=0").unwrap();
-        assert_eq!(sizes(&batches(&store, &group, &listed(2, 2 * MOST_BYTES), 0).unwrap()), [1, 1]);
+        assert_eq!(sizes(&batches(&store, &hour(13), &listed(2, 2 * MOST_BYTES), 0).unwrap()), [1, 1]);
     }
 
     #[test]

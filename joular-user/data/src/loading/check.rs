@@ -7,7 +7,13 @@ use std::{
 
 use serde::Serialize;
 
-use super::{GroupHour, Listed, Listing, LoadError, Warehouse, batch::MOST_BUNDLES, bundle, warehouse::Database};
+use super::{
+    Listing, LoadError, Warehouse,
+    batch::MOST_BUNDLES,
+    bundle,
+    listing::{self, GroupHour, Listed},
+    warehouse::Database,
+};
 use crate::{
     dataset::{
         clickhouse::{Amount, RunFigures},
@@ -53,9 +59,7 @@ pub fn check(
     database.check_schema()?;
     let mut checked = Checked::default();
     let mut first: Option<i64> = None;
-    for group in listing.groups(since)? {
-        let mut bundles = listing.bundles(&group)?;
-        bundles.sort();
+    for (group, bundles) in listing::groups(listing, since)? {
         for part in bundles.chunks(MOST_BUNDLES) {
             let runs = read(store, &group, part, &mut checked)?;
             let starts = runs.iter().filter_map(|run| run.span).map(|(start, _)| start.0 / 1_000_000);

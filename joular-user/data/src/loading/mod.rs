@@ -20,10 +20,10 @@ use std::{
 
 use thiserror::Error;
 
-use self::{batch::Batch, warehouse::Database};
+use self::{batch::Batch, listing::GroupHour, warehouse::Database};
 pub use self::{
     check::{Checked, check},
-    listing::{DirectoryListing, GroupHour, Listed, Listing},
+    listing::{DirectoryListing, Found, Listing},
     loaded::Loaded,
     warehouse::{Warehouse, WarehouseError},
 };
@@ -101,11 +101,10 @@ impl<'a> Loader<'a> {
 
     fn load(&mut self, since: Option<UnixMicros>, loaded: &mut Loaded) -> Result<(), LoadError> {
         self.database.check_schema()?;
-        let groups = self.listing.groups(since)?;
+        let groups = listing::groups(self.listing, since)?;
         self.arrived.retain(|group, _| group.ends_after(since));
         let mut of_hour: (Option<UnixMicros>, HashMap<String, u64>) = (None, HashMap::new());
-        for group in groups {
-            let bundles = self.listing.bundles(&group)?;
+        for (group, bundles) in groups {
             if self.arrived.get(&group) == Some(&bundles.len()) {
                 continue;
             }

@@ -8,10 +8,13 @@ use thiserror::Error;
 use super::{batch::Batch, listing::GroupHour};
 use crate::dataset::clickhouse::{self, Amount, RunFigures};
 
-/// Settings of the `INSERT` of a batch. Without the second one, tables of hourly sums would take a batch again.
-const EXACTLY_ONCE: [(&str, &str); 3] = [
+/// Settings of the `INSERT` of a batch. Without that of dependent views, tables behind them would take a batch again; blocks
+/// of asynchronous inserts are not left out there at all; and a view that fails must not be passed over.
+const EXACTLY_ONCE: [(&str, &str); 5] = [
     ("insert_deduplicate", "1"),
     ("deduplicate_blocks_in_dependent_materialized_views", "1"),
+    ("async_insert", "0"),
+    ("materialized_views_ignore_errors", "0"),
     ("max_insert_threads", "1"),
 ];
 
