@@ -9,13 +9,15 @@ use super::{batch::Batch, listing::GroupHour};
 use crate::dataset::clickhouse::{self, Amount, RunFigures};
 
 /// Settings of the `INSERT` of a batch. Without that of dependent views, tables behind them would take a batch again; blocks
-/// of asynchronous inserts are not left out there at all; and a view that fails must not be passed over.
-const EXACTLY_ONCE: [(&str, &str); 5] = [
+/// of asynchronous inserts are not left out there at all; and a view that fails must not be passed over. The last two have
+/// blocks come in the same order, as a token tells them apart by their order.
+const EXACTLY_ONCE: [(&str, &str); 6] = [
     ("insert_deduplicate", "1"),
     ("deduplicate_blocks_in_dependent_materialized_views", "1"),
     ("async_insert", "0"),
     ("materialized_views_ignore_errors", "0"),
     ("max_insert_threads", "1"),
+    ("input_format_parquet_preserve_order", "1"),
 ];
 
 /// A database does not do what it is told.
@@ -108,7 +110,7 @@ impl Database<'_> {
         });
         let sql =
             format!("INSERT INTO {}.loads (batch, hour, token, bundles, measured_uj) FORMAT JSONEachRow", self.name);
-        self.warehouse.insert(&sql, &[], row.to_string().into_bytes())
+        self.warehouse.insert(&sql, &[("async_insert", "0")], row.to_string().into_bytes())
     }
 
     /// What there is of these runs.

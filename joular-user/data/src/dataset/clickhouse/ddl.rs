@@ -141,7 +141,7 @@ mod tests {
         let kept = sql(Some(2_592_000), None);
         assert_eq!(kept.matches("TTL toDateTime(window_start) + INTERVAL 2592000 SECOND DELETE").count(), 3);
         let kept = sql(None, Some(7));
-        assert_eq!(kept.matches(" + INTERVAL 7 SECOND DELETE").count(), 4);
+        assert_eq!(kept.matches(" + INTERVAL 7 SECOND DELETE").count(), 3);
     }
 
     #[test]

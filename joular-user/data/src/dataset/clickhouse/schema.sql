@@ -116,7 +116,7 @@ ENGINE = ReplacingMergeTree(last_seen)
 ORDER BY (stack_id)
 {delete by last_seen after keep hourly}SETTINGS non_replicated_deduplication_window = {blocks};
 
--- Batches of bundles that have arrived as a whole.
+-- Batches of bundles that have arrived as a whole. They are kept for ever: one that is not known is sent again.
 CREATE TABLE IF NOT EXISTS {db}.loads
 (
     `batch` String,
@@ -128,7 +128,7 @@ CREATE TABLE IF NOT EXISTS {db}.loads
 )
 ENGINE = ReplacingMergeTree(loaded_at)
 ORDER BY (hour, batch)
-{delete by hour after keep hourly}SETTINGS non_replicated_deduplication_window = {blocks};
+SETTINGS non_replicated_deduplication_window = {blocks};
 
 {view load_runs to runs}
 SELECT {values of runs}
