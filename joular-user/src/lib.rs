@@ -17,6 +17,7 @@ pub mod failing;
 pub mod fetch;
 pub mod heap;
 pub mod kernel;
+pub mod load;
 pub mod mcp;
 pub mod messages;
 pub mod output;

@@ -56,7 +56,7 @@ impl Level {
 }
 
 /// Options of our own that name a file with a secret in it, which messages have to name.
-const FILES: [&str; 4] = ["--metrics-token", "--metrics-key", "--kubernetes-token", "--token-file"];
+const FILES: [&str; 5] = ["--metrics-token", "--metrics-key", "--kubernetes-token", "--token-file", "--user-file"];
 
 /// How messages are redacted, and what is secret in our own command line.
 static SECRETS: LazyLock<Mutex<(Redaction, Redacted)>> = LazyLock::new(|| Mutex::new(own(Redaction::default())));

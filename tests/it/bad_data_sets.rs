@@ -11,8 +11,8 @@ use joular_tests::{dataset::share, process::Finished};
 
 use crate::{bad_sets, documents::subcommands, joular_bpf};
 
-/// Subcommands that read no data set, more than that, or one again and again: `validate`, `jmh`, `serve` and
-/// `mcp` have tests of their own.
+/// Subcommands that read no data set, more than that, or one again and again: `validate`, `jmh`, `serve`, `mcp` and `load`
+/// have tests of their own.
 const OTHERS: &[&str] = &[
     "record",
     "requests",
@@ -30,6 +30,7 @@ const OTHERS: &[&str] = &[
     "serve",
     "expire",
     "mcp",
+    "load",
     "support",
 ];
 

@@ -29,7 +29,7 @@ const LIMIT: Duration = Duration::from_secs(240);
 const HOUR_US: i64 = 3_600_000_000;
 
 /// A name that ends a text in SQL, where it is not escaped, and one that pretends to be a number.
-const EVIL_SERVICE: &str = r"o'rders\'; --";
+pub(crate) const EVIL_SERVICE: &str = r"o'rders\'; --";
 const NUMERIC_HOST: &str = "7";
 
 /// Host, hours after the others, and version of the service `checkout` there.
@@ -40,7 +40,7 @@ const SETTINGS: [&str; 7] =
 const QUESTIONS: [&str; 6] = ["services", "methods", "hosts", "vm_tax", "regressions", "cost"];
 
 /// A folder with the data sets `raw` and `minutes` of all hosts, and the place `shipped` that has the minutes as bundles.
-fn fleet() -> Arc<TempDir> {
+pub(crate) fn fleet() -> Arc<TempDir> {
     static FLEET: Shared<TempDir> = Shared::new();
     let make = || {
         let folder = tempfile::tempdir()?;

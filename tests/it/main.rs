@@ -9,6 +9,7 @@ mod audit;
 mod bad_data_sets;
 mod bad_sets;
 mod bundles;
+mod clickhouse;
 mod collections;
 mod command_line;
 mod compact;

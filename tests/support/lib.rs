@@ -16,6 +16,7 @@ pub mod bpf_objects;
 pub mod bpf_stats;
 pub mod browser;
 pub mod chance;
+pub mod clickhouse;
 pub mod clock;
 pub mod containers;
 pub mod dataset;

@@ -4,7 +4,8 @@
 //! The modules follow the data path. [`events`] are all that is known of a run. [`stacks`] turns
 //! addresses and names into call paths. [`attribution`] decides who gets which joule. [`dataset`]
 //! writes the result as Parquet, and reads and checks it again. [`report`] shows it. [`experiment`] sums up
-//! runs that were repeated. [`rollup`] makes windows longer, and [`shipping`] brings them to another store.
+//! runs that were repeated. [`rollup`] makes windows longer, and [`shipping`] brings them to another store,
+//! [`loading`] to a database.
 //!
 //! A program that wants figures starts from a selection of a data set, summed
 //! ([`report::profile::Profile`]). The example `read_profile` is a complete one.
@@ -24,6 +25,7 @@ pub mod events;
 pub mod experiment;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
+pub mod loading;
 pub mod model;
 #[cfg(any(test, feature = "fixture"))]
 pub mod noise;

@@ -14,6 +14,7 @@ pub mod flags;
 pub mod footprint_flags;
 mod heading;
 mod hints;
+mod load_flags;
 pub mod mcp_flags;
 pub mod merge;
 pub mod pages;
@@ -50,6 +51,7 @@ pub use self::{
     export_flags::ExportFlags,
     flags::Flags,
     footprint_flags::FootprintFlags,
+    load_flags::LoadFlags,
     mcp_flags::McpFlags,
     pages::{CompletionsFlags, ManFlags},
     part_flags::PartFlags,
@@ -270,6 +272,14 @@ pub enum Command {
     /// Needs no privileges.
     #[command(after_help = "Example: joular-bpf expire s3://fleet/energy --keep-days 30")]
     Expire(ExpireFlags),
+
+    /// Load the runs of a fleet into ClickHouse, each exactly once
+    ///
+    /// Takes the bundles that hosts ship to a place, and makes tables by service and hour of them, for dashboards and alerts.
+    /// It may be repeated and interrupted. docs/fleet/clickhouse.md has the steps. Needs no privileges.
+    #[command(after_help = "Examples: joular-bpf load --schema --keep 30d | clickhouse client
+          joular-bpf load s3://fleet/energy https://clickhouse.example:8443 --since 48h")]
+    Load(LoadFlags),
 
     /// Attribute a recorded data set again, under another policy
     ///

@@ -4,6 +4,7 @@ mod app;
 mod comparison;
 mod data;
 mod experiment;
+mod load;
 mod machine;
 mod manual;
 mod methods;
@@ -28,6 +29,7 @@ use crate::{
     cli::{Cli, Command, Exit},
     config::ConfigError,
     experiment::conduct::ConductError,
+    load::LoadingError,
     output::Screen,
     pipeline::Failure,
     serve::ServeError,
@@ -61,6 +63,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Rollup(flags)) => data::roll_up(&flags),
         Some(Command::Ship(flags)) => data::ship(&flags),
         Some(Command::Expire(flags)) => data::expire(&flags),
+        Some(Command::Load(flags)) => load::run(&flags),
         Some(Command::Reattribute(flags)) => data::reattribute(&flags),
         Some(Command::Audit(flags)) => data::audit(&flags),
         Some(Command::Validate(flags)) if flags.protocol => protocol::run(&flags),
@@ -80,6 +83,9 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
         return experiment::exit_of(failed);
     }
     if let Some(failed) = error.downcast_ref::<ServeError>() {
+        return failed.exit();
+    }
+    if let Some(failed) = error.downcast_ref::<LoadingError>() {
         return failed.exit();
     }
     match error.downcast_ref::<DataSetError>() {

@@ -17,6 +17,7 @@ pub mod file;
 mod footprint;
 mod kubernetes;
 pub mod labels;
+mod load;
 mod memory;
 mod metrics;
 mod otlp;
@@ -58,6 +59,7 @@ pub use self::{
     experiment::experiment,
     file::ConfigFile,
     footprint::footprint,
+    load::{Load, LoadAction, Loading, load},
     memory::MemoryBy,
     metrics::{Metrics, TlsFiles},
     otlp::Otlp,

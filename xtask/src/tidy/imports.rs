@@ -51,6 +51,8 @@ const DATA: &[(&str, &[&str])] = &[
     ),
     // Brings rollups elsewhere.
     ("shipping", &["model", "redact", "text", "output", "dataset", "rollup"]),
+    // Brings bundles to a database.
+    ("loading", &["model", "text", "output", "dataset"]),
 ];
 
 /// The parts of `joular-user`, in the same order. Where a row names `data`, the
@@ -105,6 +107,8 @@ const USER: &[(&str, &[&str])] = &[
     // A window on data sets.
     ("serve", &["data", "messages", "shutdown", "cli", "output", "config", "query"]),
     ("mcp", &["data", "messages", "query"]),
+    // The client of a database.
+    ("load", &["data", "messages", "shutdown", "failing", "cli", "output", "config"]),
     // What developers are sent.
     ("support", &["data", "cli", "procs", "energy", "output", "config", "doctor", "sources"]),
     // What a service of a fleet does beside recording.
@@ -154,6 +158,7 @@ const USER: &[(&str, &[&str])] = &[
             "requests",
             "serve",
             "mcp",
+            "load",
             "pipeline",
             "experiment",
             "progress",

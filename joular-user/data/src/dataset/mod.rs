@@ -3,11 +3,13 @@
 //! A column is defined once ([`mod@column`], [`tables`]). What is written ([`mod@write`]) and what
 //! is read ([`read`]) follow from that definition. [`store`] says where files lie. All tables of a run
 //! can be in one file ([`bundle`]). A data set can be checked ([`audit`]), divided again under another policy
-//! ([`reattribute`]), its many files made few ([`compact`]), and old runs removed ([`expire`]).
+//! ([`reattribute`]), its many files made few ([`compact`]), and old runs removed ([`expire`]). [`clickhouse`] is how a
+//! database has it.
 
 pub mod audit;
 pub(crate) mod buffer;
 pub mod bundle;
+pub mod clickhouse;
 pub mod column;
 pub mod compact;
 pub mod error;

@@ -66,9 +66,20 @@ impl Object {
         self.failure.get().map(copy_of)
     }
 
+    /// Asks for all of it at once: of an object in a bucket, each time costs a request.
     pub(super) fn read_all(self) -> io::Result<Vec<u8>> {
-        let mut all = Vec::new();
-        ObjectReader { object: self, at: 0 }.read_to_end(&mut all)?;
+        let mut all = vec![0; usize::try_from(self.size_bytes).unwrap_or(usize::MAX)];
+        let mut reader = ObjectReader { object: self, at: 0 };
+        let mut count = 0;
+        while let Some(rest) = all.get_mut(count..).filter(|rest| !rest.is_empty()) {
+            match reader.read(rest) {
+                Ok(0) => break,
+                Ok(read) => count += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        all.truncate(count);
         Ok(all)
     }
 }
@@ -125,6 +136,8 @@ impl ChunkReader for Object {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     fn object() -> Object {
@@ -138,6 +151,21 @@ mod tests {
         object().get_read(6).unwrap().read_to_string(&mut rest).unwrap();
         assert_eq!(rest, "67", "what was added later is not part of it");
         assert_eq!(object().read_all().unwrap(), b"01234567");
+        assert_eq!(Object::new(Bytes::from_static(b"012"), 8).read_all().unwrap(), b"012", "it is shorter by now");
+    }
+
+    #[test]
+    fn all_of_it_is_asked_for_at_once() {
+        struct Counting(Arc<AtomicUsize>);
+        impl ReadAt for Counting {
+            fn read_at(&self, buffer: &mut [u8], _offset: u64) -> io::Result<usize> {
+                self.0.fetch_add(1, Ordering::Relaxed);
+                Ok(buffer.len())
+            }
+        }
+        let times = Arc::new(AtomicUsize::new(0));
+        assert_eq!(Object::new(Counting(Arc::clone(&times)), 3 << 20).read_all().unwrap().len(), 3 << 20);
+        assert_eq!(times.load(Ordering::Relaxed), 1);
     }
 
     #[test]
