@@ -278,6 +278,16 @@ pub struct Flags {
     #[arg(long, value_name = "TIME", help_heading = heading::OUTPUT)]
     pub ship_window: Option<String>,
 
+    /// What is made of a run that is shipped: bundles (one file, which is there whole or not at all) or tables (a file of each
+    /// table, as in the data set) [default: bundles]
+    #[arg(long, value_name = "WHAT", help_heading = heading::OUTPUT)]
+    pub ship_layout: Option<String>,
+
+    /// Ask a bucket whether it has a file, and then write it: for stores that refuse to create an object only if it is not
+    /// there. If two ship a run at the same moment, both write it, and the later one stays
+    #[arg(long, help_heading = heading::OUTPUT)]
+    pub ship_look_first: bool,
+
     /// Ship no more than so many bytes per second, on average, e.g. 500KiB or 2MiB [default: no limit]
     #[arg(long, value_name = "SIZE", help_heading = heading::OUTPUT)]
     pub ship_rate: Option<String>,

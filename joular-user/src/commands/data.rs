@@ -3,6 +3,7 @@
 use std::{
     env,
     io::{self, Write as _},
+    num::NonZeroU32,
     path::{Path, PathBuf},
     thread,
 };
@@ -10,7 +11,9 @@ use std::{
 use jiff::Timestamp;
 use joular_data::{
     dataset::{
-        audit, compact, expire, reattribute, secrets,
+        audit,
+        bundle::{self, Init},
+        compact, expire, reattribute, secrets,
         store::{self, SharedPlace},
     },
     events::RunInfo,
@@ -35,6 +38,7 @@ use crate::{
         AuditFlags, CompactFlags, Exit, ExpireFlags, ExportFlags, FlamegraphFlags, HtmlFlags, JmhFlags,
         ReattributeFlags, ReportFlags, RollupFlags, RunsFlags, ServeFlags, ShipFlags, ValidateFlags,
     },
+    clock,
     config::{self, CalibrationChoice, ConfigError, WeightsAgain},
     messages,
     output::Screen,
@@ -220,7 +224,26 @@ pub(super) fn expire(flags: &ExpireFlags) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
+/// Says once at a place in how many groups its hosts are.
+fn init_place(flags: &ShipFlags, hosts: NonZeroU32) -> anyhow::Result<Exit> {
+    let place = SharedPlace::of(&flags.data, privileges::invoking_user())?.open()?;
+    let made = bundle::init(&place, hosts, clock::unix_micros_at(clock::monotonic_now()))?;
+    let mut out = io::stdout().lock();
+    let said = if flags.json {
+        serde_json::to_writer(&mut out, &made).map_err(io::Error::from).and_then(|()| writeln!(out))
+    } else {
+        let Init { path, groups, since } = &made;
+        let groups = count(u64::from(*groups), "group");
+        writeln!(out, "{}: {groups} of hosts, for runs from {since} on", path.display())
+    };
+    unless_closed(said).map_err(unwritten("what was done"))?;
+    Ok(Exit::Success)
+}
+
 pub(super) fn ship(flags: &ShipFlags) -> anyhow::Result<Exit> {
+    if let Some(hosts) = flags.hosts {
+        return init_place(flags, hosts);
+    }
     let ship = config::ship_once(flags)?;
     // Of a run in a bucket nobody knows whether it is still arriving.
     store::refuse_bucket("shipping", &flags.data)?;

@@ -138,6 +138,7 @@ const USER: &[(&str, &[&str])] = &[
         "commands",
         &[
             "data",
+            "clock",
             "messages",
             "privileges",
             "cli",

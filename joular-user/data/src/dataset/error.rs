@@ -58,6 +58,13 @@ pub enum DataSetError {
     NoWeights { path: PathBuf },
     #[error("rolling up {path}: {problem}")]
     RollUp { path: PathBuf, problem: String },
+    #[error(
+        "compacting {path}: this run is one file already, of all its tables, and only files of one table are merged: roll up \
+         and compact what was recorded, or query these files as they are (docs/fleet/reading.md)"
+    )]
+    Bundled { path: PathBuf },
+    #[error("making {path}: it is there already, and is never changed, because runs lie where it says")]
+    FleetThere { path: PathBuf },
     #[error("compacting into {path}: it is not empty: name a directory that is not there yet")]
     Taken { path: PathBuf },
     #[error(

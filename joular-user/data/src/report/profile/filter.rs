@@ -26,13 +26,15 @@ use crate::{
             span::{Span, Stretches},
             unreadable::Unreadable,
         },
-        store::Part,
+        store::{Hour, Part},
     },
     model::{
         target_text::TargetText,
         units::{Pid, UnixMicros},
     },
 };
+
+const HOUR_US: i64 = 3_600_000_000;
 
 /// A condition that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -145,7 +147,14 @@ impl Filter {
         };
         let folder = |host: &String| format!("host={}", path_part(host));
         let hosts = self.hosts.literal().map(|hosts| hosts.iter().map(folder).collect());
-        Part { since: day(self.since, -1), until: day(self.until, 1), hosts }
+        // Nothing is inferred of a rollup any more, so no time beside it is needed. Its windows begin in the hour of its start
+        // or in the next one.
+        let hour = |moment: Option<Moment>, earlier: i64| match moment {
+            Some(Moment::At(at)) => Some(Hour::of(UnixMicros(at.0.saturating_sub(earlier)))),
+            _ => None,
+        };
+        let hours = (hour(self.since, HOUR_US), hour(self.until, 0));
+        Part { since: day(self.since, -1), until: day(self.until, 1), hosts, hours, ..Part::default() }
     }
 
     /// The same without regard to time.
