@@ -24,6 +24,7 @@ pub mod events;
 pub mod experiment;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
+pub mod fleet;
 pub mod model;
 #[cfg(any(test, feature = "fixture"))]
 pub mod noise;

@@ -51,6 +51,23 @@ const DATA: &[(&str, &[&str])] = &[
     ),
     // Brings rollups elsewhere.
     ("shipping", &["model", "redact", "text", "output", "dataset", "rollup"]),
+    // Sums what hosts have brought there.
+    (
+        "fleet",
+        &[
+            "model",
+            "redact",
+            "text",
+            "events",
+            "stacks",
+            "attribution",
+            "output",
+            "dataset",
+            "report",
+            "rollup",
+            "shipping",
+        ],
+    ),
 ];
 
 /// The parts of `joular-user`, in the same order. Where a row names `data`, the
