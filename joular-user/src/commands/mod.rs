@@ -7,6 +7,7 @@ mod experiment;
 mod machine;
 mod manual;
 mod methods;
+mod place;
 mod protocol;
 mod requests;
 mod support;
@@ -58,8 +59,8 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Export(flags)) => data::export(&flags),
         Some(Command::Compact(flags)) => data::compact(&flags),
         Some(Command::Rollup(flags)) => data::roll_up(&flags),
-        Some(Command::Ship(flags)) => data::ship(&flags),
-        Some(Command::Expire(flags)) => data::expire(&flags),
+        Some(Command::Ship(flags)) => place::ship(&flags),
+        Some(Command::Expire(flags)) => place::expire(&flags),
         Some(Command::Reattribute(flags)) => data::reattribute(&flags),
         Some(Command::Audit(flags)) => data::audit(&flags),
         Some(Command::Validate(flags)) if flags.protocol => protocol::run(&flags),

@@ -28,26 +28,17 @@ mod unit;
 mod window;
 mod write;
 
-use std::{io, path::PathBuf};
+use std::{io, path::Path};
 
 use serde::Serialize;
 
 use self::tier::Opened;
-pub use self::tier::Tier;
+pub use self::tier::{Span, Tier};
 use crate::{
     dataset::{error::Result, store::SharedPlace},
     model::units::UnixMicros,
     text::count,
 };
-
-/// How much is looked at, and where.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Hours before the present one. Days are looked at as far as they have such hours.
-    pub hours: u32,
-    /// Where files are made that are sent.
-    pub scratch: PathBuf,
-}
 
 /// What was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -73,11 +64,12 @@ pub struct Made {
     pub left_out: Vec<String>,
 }
 
-/// Sums the last hours of a place, and their days, as far as that was not done.
+/// Sums the hours of a span, and their days, as far as that was not done. Files are made in the folder `scratch` before they
+/// are sent.
 ///
 /// # Errors
 /// If the place cannot be opened, listed or written. What was made until then is whole.
-pub fn compact(place: &SharedPlace, options: &Options, now: UnixMicros) -> Result<Compacted> {
+pub fn compact(place: &SharedPlace, span: &Span, scratch: &Path, now: UnixMicros) -> Result<Compacted> {
     let mut done = Compacted::default();
     for tier in Tier::ALL {
         let opened = Opened::new(place, tier)?;
@@ -85,8 +77,8 @@ pub fn compact(place: &SharedPlace, options: &Options, now: UnixMicros) -> Resul
             Tier::Minutes => &mut done.minutes,
             Tier::Hourly => &mut done.hourly,
         };
-        for unit in tier.units(now, options.hours) {
-            unit::sum(&opened, unit, options, now, made)?;
+        for unit in tier.units(span) {
+            unit::sum(&opened, unit, scratch, now, made)?;
         }
     }
     Ok(done)

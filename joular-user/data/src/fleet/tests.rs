@@ -7,7 +7,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use super::{Compacted, Made, Options, Tier, compact, tier::Opened, unit};
+use super::{Compacted, Made, Span, Tier, compact, tier::Opened, unit};
 use crate::{
     dataset::{
         OutputDirectory, ParquetOutput,
@@ -76,13 +76,11 @@ fn fleet() -> TempDir {
     place
 }
 
-fn options() -> Options {
-    Options { hours: 6, scratch: std::env::temp_dir() }
-}
+const SPAN: Span = Span::of_hours(6, NOW);
 
 fn compacted(place: &Path) -> Compacted {
     let place = SharedPlace::Directory { root: place.to_owned(), owner: None };
-    compact(&place, &options(), NOW).unwrap()
+    compact(&place, &SPAN, &std::env::temp_dir(), NOW).unwrap()
 }
 
 /// What audits say of all runs together.
@@ -168,8 +166,8 @@ fn an_interruption_anywhere_leaves_what_the_next_one_makes_whole() {
     for left in 0.. {
         let mut has_failed = false;
         for (tier, opened, store) in opened(left) {
-            for of in tier.units(NOW, options().hours) {
-                has_failed |= unit::sum(&opened, of, &options(), NOW, &mut Made::default()).is_err();
+            for of in tier.units(&SPAN) {
+                has_failed |= unit::sum(&opened, of, &std::env::temp_dir(), NOW, &mut Made::default()).is_err();
             }
             assert!(!has_failed || store.left.load(Ordering::Relaxed) == 0, "{left}");
         }

@@ -5,6 +5,7 @@ use std::{path::Path, sync::Arc};
 use super::unit::Unit;
 use crate::{
     dataset::{
+        bundle::TierMark,
         error::Result,
         layout::{date, hour},
         store::{SHARE_MARK, SharedPlace, Store},
@@ -52,12 +53,27 @@ impl Tier {
         }
     }
 
-    /// The units that have ended hours, the earliest first. Of days, the present one is among them.
-    pub(super) fn units(self, now: UnixMicros, hours: u32) -> impl Iterator<Item = Unit> {
-        let this_hour = now.0.div_euclid(HOUR_US) * HOUR_US;
-        let first = this_hour.saturating_sub(i64::from(hours).saturating_mul(HOUR_US)).div_euclid(self.unit_us());
-        let last = this_hour.saturating_sub(1).div_euclid(self.unit_us());
+    /// The units with hours that lie in a span and have ended, the earliest first. Of days, the present one may be among them.
+    pub(super) fn units(self, span: &Span) -> impl Iterator<Item = Unit> {
+        let first = span.begin.0.div_euclid(self.unit_us());
+        let end = span.end.0.div_euclid(HOUR_US).saturating_mul(HOUR_US);
+        let last = end.saturating_sub(1).div_euclid(self.unit_us());
         (first..=last).map(move |number| Unit { tier: self, start: UnixMicros(number * self.unit_us()) })
+    }
+}
+
+/// The time that is summed. An hour at its end is in it only if it has ended then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    pub begin: UnixMicros,
+    pub end: UnixMicros,
+}
+
+impl Span {
+    /// The hours before the present one.
+    pub const fn of_hours(hours: u32, now: UnixMicros) -> Self {
+        let this_hour = now.0.div_euclid(HOUR_US) * HOUR_US;
+        Self { begin: UnixMicros(this_hour.saturating_sub(hours as i64 * HOUR_US)), end: now }
     }
 }
 
@@ -74,7 +90,9 @@ impl Opened {
             Tier::Minutes => Arc::clone(&root),
             Tier::Hourly => within(place, &root, Tier::Minutes)?,
         };
-        Ok(Self { from, to: within(place, &root, tier)? })
+        let to = within(place, &root, tier)?;
+        TierMark::of_hours(u32::try_from(tier.unit_us() / HOUR_US).unwrap_or(1)).publish(&to)?;
+        Ok(Self { from, to })
     }
 }
 
@@ -108,7 +126,8 @@ mod tests {
     fn units_are_those_of_hours_that_have_ended() {
         // 2026-03-02T01:30Z.
         let now = UnixMicros(1_772_415_000_000_000);
-        let units = |tier: Tier, hours| tier.units(now, hours).map(folder_of).collect::<Vec<_>>();
+        let of = |tier: Tier, span: Span| tier.units(&span).map(folder_of).collect::<Vec<_>>();
+        let units = |tier: Tier, hours| of(tier, Span::of_hours(hours, now));
         assert_eq!(
             units(Tier::Minutes, 3),
             ["date=2026-03-01/hour=22", "date=2026-03-01/hour=23", "date=2026-03-02/hour=00"]
@@ -118,7 +137,12 @@ mod tests {
         assert_eq!(units(Tier::Minutes, 0).len(), 0);
         // At midnight, no hour of the new day has ended.
         let midnight = UnixMicros(1_772_409_600_000_000);
-        let days: Vec<_> = Tier::Hourly.units(midnight, 1).map(folder_of).collect();
-        assert_eq!(days, ["date=2026-03-01"]);
+        assert_eq!(of(Tier::Hourly, Span::of_hours(1, midnight)), ["date=2026-03-01"]);
+        let half_past = Span { begin: UnixMicros(now.0 - 2 * HOUR_US), end: UnixMicros(now.0 - HOUR_US) };
+        assert_eq!(
+            of(Tier::Minutes, half_past),
+            ["date=2026-03-01/hour=23"],
+            "the hour in which it ends has not ended"
+        );
     }
 }

@@ -1,11 +1,15 @@
 //! Sums a unit of a tier: an hour, or a day.
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use twox_hash::XxHash64;
 
 use super::{
-    Made, Options,
+    Made,
     claim::Claimed,
     note::Note,
     read,
@@ -71,7 +75,7 @@ struct Sources {
 }
 
 /// Sums a unit, unless that was done from the same sources.
-pub(super) fn sum(opened: &Opened, unit: Unit, options: &Options, now: UnixMicros, made: &mut Made) -> Result<()> {
+pub(super) fn sum(opened: &Opened, unit: Unit, scratch: &Path, now: UnixMicros, made: &mut Made) -> Result<()> {
     let known = Note::read(&opened.to, unit)?;
     let sources = sources(&opened.from, unit)?;
     // Those that have expired since were in it.
@@ -88,7 +92,7 @@ pub(super) fn sum(opened: &Opened, unit: Unit, options: &Options, now: UnixMicro
     let sums = add_all(&sources.runs, unit, &mut stacks, made)?;
     let mut note = Note { sources: sources.hash, runs: sources.runs.len(), ..Note::default() };
     for service in sums.finish(&stacks) {
-        let file = write::encode(&service, unit, &stacks, &options.scratch)?;
+        let file = write::encode(&service, unit, &stacks, scratch)?;
         opened.to.publish(&file.folder, &file.name, &file.bytes)?;
         made.files += 1;
         made.bytes += file.bytes.len() as u64;
