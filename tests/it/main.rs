@@ -42,6 +42,7 @@ mod schema;
 mod secrets;
 mod serve;
 mod shipping;
+mod tiers;
 mod top;
 mod validate;
 
