@@ -47,6 +47,7 @@ mod schema;
 mod secrets;
 mod serve;
 mod shipping;
+mod tiers;
 mod top;
 mod validate;
 

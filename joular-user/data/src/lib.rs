@@ -25,6 +25,7 @@ pub mod events;
 pub mod experiment;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
+pub mod fleet;
 pub mod loading;
 pub mod model;
 #[cfg(any(test, feature = "fixture"))]

@@ -243,12 +243,13 @@ pub enum Command {
     #[command(after_help = "Example: joular-bpf export joular-out --format pprof --output energy.pb.gz")]
     Export(ExportFlags),
 
-    /// Merge the small files of a long run, or of many hosts, into a few large ones
+    /// Merge small files into a few large ones; of a fleet's place, sum what hosts shipped by service
     ///
-    /// All rows stay as they are, except that a stack that a run describes several times is kept once.
+    /// Of a directory, all rows stay as they are, except that a stack that a run describes several times is kept once.
     /// It may be interrupted at any moment: the directory holds either the old data set or the new
-    /// one, complete. Needs no privileges.
-    #[command(after_help = "Example: joular-bpf compact joular-out")]
+    /// one, complete. Of a place that hosts ship to, it makes data sets of five minutes and of an hour in the folders
+    /// minutes and hourly; repeat it every quarter of an hour. Needs no privileges.
+    #[command(after_help = "Examples:\n  joular-bpf compact joular-out\n  joular-bpf compact s3://fleet/energy")]
     Compact(CompactFlags),
 
     /// Sum windows to longer ones, such as a minute, for data sets of a fleet

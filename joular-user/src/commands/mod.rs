@@ -8,6 +8,7 @@ mod load;
 mod machine;
 mod manual;
 mod methods;
+mod place;
 mod protocol;
 mod requests;
 mod support;
@@ -61,8 +62,8 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Export(flags)) => data::export(&flags),
         Some(Command::Compact(flags)) => data::compact(&flags),
         Some(Command::Rollup(flags)) => data::roll_up(&flags),
-        Some(Command::Ship(flags)) => data::ship(&flags),
-        Some(Command::Expire(flags)) => data::expire(&flags),
+        Some(Command::Ship(flags)) => place::ship(&flags),
+        Some(Command::Expire(flags)) => place::expire(&flags),
         Some(Command::Load(flags)) => load::run(&flags),
         Some(Command::Reattribute(flags)) => data::reattribute(&flags),
         Some(Command::Audit(flags)) => data::audit(&flags),

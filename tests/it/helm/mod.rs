@@ -154,6 +154,28 @@ fn the_agent_takes_the_configuration_of_the_chart() {
 }
 
 #[test]
+fn jobs_for_the_bucket_run_without_any_privilege() {
+    if is_skipped() {
+        return;
+    }
+    assert_eq!(object("config: {ship: 's3://fleet/energy'}", "CronJob"), Value::Null, "they are off by default");
+    for (name, options) in [("compact", ["--hours", "3"]), ("expire", ["--keep-days", "30"])] {
+        let values = format!("config: {{ship: 's3://fleet/energy'}}\nfleet: {{{name}: {{enabled: true}}}}");
+        let job = object(&values, "CronJob");
+        let spec = &job["spec"]["jobTemplate"]["spec"]["template"]["spec"];
+        let container = &spec["containers"][0];
+        assert_eq!(container["args"], json!([name, "s3://fleet/energy", options[0], options[1]]));
+        assert_eq!(container["securityContext"]["capabilities"], json!({"drop": ["ALL"]}));
+        assert_eq!(spec["securityContext"]["runAsNonRoot"], json!(true));
+        assert_eq!(spec["hostPID"], Value::Null);
+        for release in ["1.31", "1.37"] {
+            let said = said_of_rendered(&values, "manifests.py", &[release]);
+            assert!(said.contains(&format!("CronJob joular-bpf-{name}")), "{said}");
+        }
+    }
+}
+
+#[test]
 fn wrong_values_are_refused_with_what_is_wrong() {
     if is_skipped() {
         return;
@@ -171,6 +193,8 @@ fn wrong_values_are_refused_with_what_is_wrong() {
         ("seccompProfile: {type: Localhost}", &["localhostProfile"]),
         ("image: {digest: '0.1.0'}", &["digest"]),
         ("networkPolicy: {from: everyone}", &["from"]),
+        ("fleet: {compact: {enabled: true}}", &["fleet.compact.enabled", "config.ship is not a bucket"]),
+        ("config: {ship: 's3://f'}\nfleet: {expire: {enabled: true, keepDays: 0}}", &["keepDays"]),
     ] {
         for program in helm::programs() {
             let output = render(&program, values, &[]);

@@ -53,6 +53,23 @@ const DATA: &[(&str, &[&str])] = &[
     ("shipping", &["model", "redact", "text", "output", "dataset", "rollup"]),
     // Brings bundles to a database.
     ("loading", &["model", "text", "output", "dataset"]),
+    // Sums what hosts have brought there.
+    (
+        "fleet",
+        &[
+            "model",
+            "redact",
+            "text",
+            "events",
+            "stacks",
+            "attribution",
+            "output",
+            "dataset",
+            "report",
+            "rollup",
+            "shipping",
+        ],
+    ),
 ];
 
 /// The parts of `joular-user`, in the same order. Where a row names `data`, the

@@ -7,7 +7,7 @@ use crate::{
     model::units::MicroJoules,
 };
 
-pub(super) fn add_cpu(sum: &mut CpuAudit, next: &CpuAudit) {
+pub(crate) fn add_cpu(sum: &mut CpuAudit, next: &CpuAudit) {
     let CpuAudit {
         elapsed_ns,
         busy_ns,
@@ -38,7 +38,7 @@ pub(super) fn add_cpu(sum: &mut CpuAudit, next: &CpuAudit) {
     }
 }
 
-pub(super) fn add_losses(sum: &mut Vec<LossCount>, next: &[LossCount]) {
+pub(crate) fn add_losses(sum: &mut Vec<LossCount>, next: &[LossCount]) {
     for loss in next {
         match sum.iter_mut().find(|known| known.cause == loss.cause) {
             Some(known) => known.count = known.count.saturating_add(loss.count),

@@ -8,7 +8,8 @@
 //! stands beside what was recorded. So a report of the rollup says what one of the recorded run says.
 
 mod amounts;
-mod beside;
+pub(crate) mod beside;
+pub(crate) mod grouped;
 mod inferred;
 #[cfg(test)]
 mod tests;

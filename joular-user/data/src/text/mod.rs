@@ -16,13 +16,13 @@ use jiff::Timestamp;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::model::{
-    target_text::{escaped, is_spelled_out},
+    target_text::{TargetText, escaped, is_spelled_out},
     units::{MicroJoules, UnixMicros},
 };
 
 /// A name that cannot fool a terminal or its reader: characters that control a terminal, reorder
 /// text or cannot be seen are spelled out. Names come from processes that may be hostile; what
-/// keeps one keeps it as a [`TargetText`](crate::model::target_text::TargetText), which needs no call.
+/// keeps one keeps it as a [`TargetText`], which needs no call.
 pub fn escape(name: &str) -> String {
     escaped(name).into_owned()
 }
@@ -123,6 +123,12 @@ pub fn count<N: Display + PartialEq + From<u8>>(number: N, thing: &str) -> Strin
         _ => "s",
     };
     format!("{number} {thing}{ending}")
+}
+
+/// Threads of a pool have its name and a number: `http-nio-8080-exec-12` is of `http-nio-8080-exec-*`.
+pub fn pool_of(thread: &TargetText) -> TargetText {
+    let name = thread.raw().trim_end_matches(|c: char| c.is_ascii_digit());
+    if name.is_empty() || name.len() == thread.raw().len() { thread.clone() } else { format!("{name}*").into() }
 }
 
 /// Joules to the microjoule, so that a sum can be checked by hand.

@@ -80,7 +80,7 @@ fn audit_part(audit: &mut RunAudit, part: &FlushFiles, stacks: &ReadStacks) -> R
 }
 
 fn audit_window(audit: &mut RunAudit, read: ReadRollupWindow, rows: Derived, table: &StackTable) -> WindowReport {
-    let ReadRollupWindow { window, shares, rows_agree } = read;
+    let ReadRollupWindow { window, shares, rows_agree, .. } = read;
     let index = window.report.index;
     audit.expect(index, "that all its rows agree on what is the window's", rows_agree, true);
     audit.expect(index, "the window's number", index, audit.windows);

@@ -13,12 +13,14 @@ mod place;
 mod read;
 #[cfg(test)]
 mod tests;
+mod tier;
 mod write;
 
 pub use self::groups::{FLEET, Groups, Init, init};
 pub(crate) use self::{
     place::{BundlePlace, place_of},
     read::{found, has_any},
+    tier::TierMark,
     write::{encode, fits},
 };
 

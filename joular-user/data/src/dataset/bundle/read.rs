@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use super::{Groups, place_of};
+use super::{Groups, TierMark, place_of};
 use crate::dataset::{
     column::Table as _,
     error::{DataSetError, Result},
     layout::{FilePlace, RunName},
     read::files::{FlushFiles, MAX_FILES, RunFiles},
-    store::{Part, Store, StoredFile},
+    store::{Hour, Part, Store, StoredFile},
     tables::{OF_ROLLUPS, Runs},
 };
 
@@ -17,16 +17,29 @@ use crate::dataset::{
 /// # Errors
 /// If the store cannot be listed, or does not say in which groups hosts are.
 pub(crate) fn found(store: &Arc<dyn Store>, part: &Part) -> Result<BTreeMap<RunName, RunFiles>> {
-    let grouped = match part.hosts {
-        Some(_) => Part { groups: Groups::read(store)?, ..part.clone() },
-        None => part.clone(),
-    };
+    let part = as_place(store, part)?;
     let mut runs = BTreeMap::new();
-    for within in store.list_bundles(&grouped, MAX_FILES)? {
+    for within in store.list_bundles(&part, MAX_FILES)? {
         let Some(place) = place_of(&within) else { continue };
         runs.entry(place.run()).or_insert_with(|| open(store, &within, place));
     }
     Ok(runs)
+}
+
+/// The part as folders of this place have it.
+fn as_place(store: &Arc<dyn Store>, part: &Part) -> Result<Part> {
+    let mut part = part.clone();
+    let tier = if part.hours.0.is_some() || part.services.is_some() { TierMark::read(store)? } else { None };
+    if let Some(tier) = tier {
+        part.hosts = part.hosts.or_else(|| part.services.take());
+        if tier.hours > 1 {
+            part.hours.0 = part.hours.0.map(Hour::first_of_day);
+        }
+    }
+    if part.hosts.is_some() {
+        part.groups = Groups::read(store)?;
+    }
+    Ok(part)
 }
 
 /// Whether there is any.

@@ -130,7 +130,7 @@ pub(crate) fn find_all(store: &Arc<dyn Store>, part: &Part) -> Result<Found> {
         runs.push(RunFiles { row, place, parts });
     }
     runs.sort_by(|a, b| a.place.cmp(&b.place));
-    if runs.is_empty() && !(part.is_narrow() && has_run(store)?) {
+    if runs.is_empty() && !((part.is_narrow() || part.services.is_some()) && has_run(store)?) {
         return Err(DataSetError::NoRun { path: store.path().into() });
     }
     let of_parts = |parts| {

@@ -29,6 +29,7 @@ use crate::{
     },
     events::SampleKind,
     model::{
+        domain::FaultCause,
         target_text::TargetText,
         units::{MicroJoules, MonotonicNs, Pid, Tid, UnixMicros},
     },
@@ -38,6 +39,8 @@ use crate::{
 pub(crate) struct ReadRollupWindow {
     pub(crate) window: RollupWindow,
     pub(crate) shares: Vec<Shares>,
+    /// Why the energy of one of its domains is not certain.
+    pub(crate) fault: Option<FaultCause>,
     /// Whether the columns that are the window's, repeated on each row, agree.
     pub(crate) rows_agree: bool,
 }
@@ -167,6 +170,7 @@ fn window(
     };
     Ok(ReadRollupWindow {
         shares: rows.iter().filter_map(|row| row.shares.clone()).collect(),
+        fault: rows.iter().filter_map(|row| row.work.delta.fault).find(|fault| fault.is_ambiguous()),
         rows_agree: rows.iter().all(|row| {
             (row.length_ns, row.index, row.cpu) == (first.length_ns, first.index, first.cpu)
                 && row.losses == first.losses

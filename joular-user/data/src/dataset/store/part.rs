@@ -20,6 +20,12 @@ impl Hour {
     pub fn of(moment: UnixMicros) -> Self {
         Self { date: date(moment), hour: hour(moment) }
     }
+
+    /// That of the same date.
+    #[must_use]
+    pub fn first_of_day(self) -> Self {
+        Self { hour: "00".to_owned(), ..self }
+    }
 }
 
 /// Dates and hosts that may be wanted. By default all are.
@@ -31,6 +37,8 @@ pub struct Part {
     pub until: Option<String>,
     /// Folders of hosts; `None`: all.
     pub hosts: Option<Vec<String>>,
+    /// The folders that services have where they stand for hosts ([`crate::fleet`]); `None`: all.
+    pub services: Option<Vec<String>>,
     /// Of bundles: the first and the last hour in which one may have begun.
     pub hours: (Option<Hour>, Option<Hour>),
     /// Of bundles: in which groups hosts are.

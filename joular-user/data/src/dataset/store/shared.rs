@@ -49,6 +49,14 @@ impl SharedPlace {
         }
     }
 
+    /// Whether hosts ship to it: a bucket, or a directory that says so.
+    pub fn is_shared(&self) -> bool {
+        match self {
+            Self::Directory { root, .. } => root.join(SHARE_MARK).exists(),
+            Self::Store(_) => true,
+        }
+    }
+
     /// Opens it. What is a share now stays the one that is written to, whatever is mounted meanwhile.
     ///
     /// # Errors

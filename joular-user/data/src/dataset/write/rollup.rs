@@ -1,6 +1,6 @@
 //! Writes a rollup of a run: its long windows, as files of the data set.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{
     flush::{FlushWriter, write_long},
@@ -19,14 +19,14 @@ use crate::{
         store::Store,
         tables::{
             AmountRecord, Amounts, MethodRecord, RollupBranchRecord, RollupBranches, RollupMethodRecord, RollupMethods,
-            RunRecord, ThreadRecord, Threads, WindowKey, Work, amounts, rollup::Inferred,
+            RunRecord, Stacks, ThreadRecord, Threads, WindowKey, Work, amounts, rollup::Inferred,
         },
     },
-    events::{RunEnd, RunInfo},
+    events::{ProcessInfo, RunEnd, RunInfo},
     model::{measure::Measure, units::Pid},
     output::Result,
     sampling::Sampled,
-    stacks::{FrameId, StackTable},
+    stacks::{BranchIndex, FrameId, StackTable},
     totals::RunSums,
 };
 
@@ -124,6 +124,22 @@ impl<'a> RollupWriter<'a> {
 
     pub(crate) const fn info(&self) -> &RunInfo {
         &self.info
+    }
+
+    /// Describes processes and stacks, before the window that is the first of them. Where rows of the recorded run are copied
+    /// this is not needed.
+    pub(crate) fn describe(
+        &mut self,
+        first: &WindowReport,
+        processes: &[ProcessInfo],
+        paths: &BTreeSet<BranchIndex>,
+        stacks: &StackTable,
+    ) -> Result<()> {
+        processes.iter().for_each(|info| self.rows.process(info));
+        self.rows.with_key(first, |rows, key| {
+            rows.process_rows(Some((key.start, key.boot)))?;
+            rows.rows_of_stacks(key, paths, stacks).map_err(of::<Stacks>())
+        })
     }
 
     pub(crate) fn window(&mut self, window: &RollupWindow, stacks: &StackTable) -> Result<()> {

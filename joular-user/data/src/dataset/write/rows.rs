@@ -307,17 +307,26 @@ impl Rows {
     }
 
     fn stack_rows(&mut self, key: WindowKey<'_>, report: &WindowReport, stacks: &StackTable) -> Result<(), ArrowError> {
-        // Ordered by index: the order in which the paths were first seen.
-        let fresh: BTreeSet<BranchIndex> = report
+        let paths = report
             .branches
             .iter()
             .map(|row| row.branch)
             .chain(report.allocations.iter().map(|row| row.branch))
             .chain(report.charges.iter().map(|row| row.branch))
             .chain(report.moved.iter().flat_map(|moved| &moved.rows).filter_map(|row| row.branch))
-            .filter(|index| !self.known.contains(&stacks.stack_id(*index)))
             .collect();
-        for index in fresh {
+        self.rows_of_stacks(key, &paths, stacks)
+    }
+
+    /// Rows of stacks that have none yet.
+    pub(super) fn rows_of_stacks(
+        &mut self,
+        key: WindowKey<'_>,
+        // Ordered by index: the order in which the paths were first seen.
+        paths: &BTreeSet<BranchIndex>,
+        stacks: &StackTable,
+    ) -> Result<(), ArrowError> {
+        for index in paths.iter().copied() {
             let (branch_id, stack_id) = (stacks.branch_id(index), stacks.stack_id(index));
             if self.known.insert(stack_id) {
                 let known = |id: &FrameId| ((stacks.frames_generation(), *id), stacks.frame(*id));

@@ -150,7 +150,8 @@ impl Filter {
             _ => None,
         };
         let folder = |host: &String| format!("host={}", path_part(host));
-        let hosts = self.hosts.literal().map(|hosts| hosts.iter().map(folder).collect());
+        let folders = |names: &Names| names.literal().map(|names| names.iter().map(folder).collect());
+        let (hosts, services) = (folders(&self.hosts), folders(&self.services));
         // Nothing is inferred of a rollup any more, so no time beside it is needed. Its windows begin in the hour of its start
         // or in the next one.
         let hour = |moment: Option<Moment>, earlier: i64| match moment {
@@ -158,7 +159,7 @@ impl Filter {
             _ => None,
         };
         let hours = (hour(self.since, HOUR_US), hour(self.until, 0));
-        Part { since: day(self.since, -1), until: day(self.until, 1), hosts, hours, ..Part::default() }
+        Part { since: day(self.since, -1), until: day(self.until, 1), hosts, services, hours, ..Part::default() }
     }
 
     /// The same without regard to time.

@@ -171,12 +171,6 @@ pub(super) fn container_of<'a>(catalog: &'a Catalog, process: &'a Process) -> Op
     Some((process.container.as_ref()?, process.pod.as_ref(), catalog.run_of(process).info.machine()))
 }
 
-/// Threads of a pool have its name and a number: `http-nio-8080-exec-12` is of `http-nio-8080-exec-*`.
-pub(super) fn pool_of(thread: &TargetText) -> TargetText {
-    let name = thread.raw().trim_end_matches(|c: char| c.is_ascii_digit());
-    if name.is_empty() || name.len() == thread.raw().len() { thread.clone() } else { format!("{name}*").into() }
-}
-
 pub(super) fn service_group(service: Option<&TargetText>) -> Group {
     let name = service.cloned().unwrap_or_else(|| "[no service known]".into());
     Group { name, details: vec![json!(service)], is_marker: service.is_none() }

@@ -12,13 +12,14 @@ use serde_json::{Value, json};
 pub(in crate::report) use self::described::NO_HANDLER;
 use self::described::{
     branch_group, class_group, class_groups, container_group, container_of, handler_group, host_group, label_group,
-    line_group, line_key, method_groups, method_key, namespace_group, package_group, pod_group, pod_names, pool_of,
+    line_group, line_key, method_groups, method_key, namespace_group, package_group, pod_group, pod_names,
     process_group, service_group, stand_in, thread_group,
 };
 use super::by::By;
 use crate::{
     model::{frame::Frame, target_text::TargetText},
     report::profile::{Catalog, Fact, FrameIndex, PathIndex, Paths, Profile, Thread, catalog::Process},
+    text::pool_of,
 };
 
 /// What a row is about.

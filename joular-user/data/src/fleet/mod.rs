@@ -1,0 +1,120 @@
+//! Sums what hosts shipped, by service: for questions about many hosts and long times, for which what each host recorded is
+//! too much to read.
+//!
+//! A place that hosts ship to has a bundle for each host and quarter of an hour ([`crate::dataset::bundle`]). [`compact`]
+//! makes two tiers of them, in folders of the place ([`tier`]):
+//!
+//! | tier | from | windows | a bundle for each |
+//! |---|---|---|---|
+//! | `minutes` | what hosts shipped | 5 minutes | hour, service and energy label |
+//! | `hourly` | `minutes` | 1 hour | day, service and energy label |
+//!
+//! A tier is a data set of its own, of rollups, and is read as any other. A service is in it what a host is elsewhere, and a
+//! version of a service what a process is. What hosts needed beside all services is in `[hosts]`. So nothing is lost of
+//! any sum: energy, CPU time, samples and amounts of a tier are those of its sources, to the microjoule.
+//!
+//! What is made of an hour or a day follows from its sources alone ([`unit`]). So it may be made again: after an interruption,
+//! by another one at the same time, or because a host was late.
+
+mod claim;
+mod names;
+mod note;
+mod read;
+mod sums;
+#[cfg(test)]
+mod tests;
+mod tier;
+mod unit;
+mod window;
+mod write;
+
+use std::{io, path::Path};
+
+use serde::Serialize;
+
+use self::tier::Opened;
+pub use self::tier::{Span, Tier};
+use crate::{
+    dataset::{error::Result, store::SharedPlace},
+    model::units::UnixMicros,
+    text::count,
+};
+
+/// What was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Compacted {
+    pub minutes: Made,
+    pub hourly: Made,
+}
+
+/// What was made of a tier.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Made {
+    /// Hours or days that were summed.
+    pub units: usize,
+    /// Those that had been summed already, from the same sources.
+    pub unchanged: usize,
+    /// Those that somebody else is at.
+    pub claimed: usize,
+    /// Runs that were summed.
+    pub runs: usize,
+    pub files: usize,
+    pub bytes: u64,
+    /// Sources that could not be summed, each with the reason.
+    pub left_out: Vec<String>,
+}
+
+/// Sums the hours of a span, and their days, as far as that was not done. Files are made in the folder `scratch` before they
+/// are sent.
+///
+/// # Errors
+/// If the place cannot be opened, listed or written. What was made until then is whole.
+pub fn compact(place: &SharedPlace, span: &Span, scratch: &Path, now: UnixMicros) -> Result<Compacted> {
+    let mut done = Compacted::default();
+    for tier in Tier::ALL {
+        let opened = Opened::new(place, tier)?;
+        let made = match tier {
+            Tier::Minutes => &mut done.minutes,
+            Tier::Hourly => &mut done.hourly,
+        };
+        for unit in tier.units(span) {
+            unit::sum(&opened, unit, scratch, now, made)?;
+        }
+    }
+    Ok(done)
+}
+
+impl Compacted {
+    /// Says what was done.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn say(&self, json: bool, out: &mut impl io::Write) -> io::Result<()> {
+        if json {
+            serde_json::to_writer(&mut *out, self)?;
+            return writeln!(out);
+        }
+        self.minutes.say("hour", out)?;
+        self.hourly.say("day", out)
+    }
+
+    /// What could not be summed.
+    pub fn left_out(&self) -> impl Iterator<Item = &str> {
+        self.minutes.left_out.iter().chain(&self.hourly.left_out).map(String::as_str)
+    }
+}
+
+impl Made {
+    fn say(&self, unit: &str, out: &mut impl io::Write) -> io::Result<()> {
+        let units = |number: usize| count(number, unit);
+        let (runs, files) = (count(self.runs, "run"), count(self.files, "file"));
+        write!(out, "summed {} of {runs} into {files}", units(self.units))?;
+        if self.unchanged > 0 {
+            write!(out, "; {} unchanged", units(self.unchanged))?;
+        }
+        if self.claimed > 0 {
+            write!(out, "; {} left to another one", units(self.claimed))?;
+        }
+        writeln!(out)
+    }
+}
