@@ -21,7 +21,7 @@ use joular_data::{
         DataSetError,
         store::{self, Store},
     },
-    loading::{self, Checked, Listing, LoadError, Loaded, Loader},
+    loading::{self, Checked, LoadError, Loaded, Loader},
     model::units::UnixMicros,
 };
 use thiserror::Error;
@@ -73,7 +73,6 @@ impl LoadingError {
 struct Ends<'a> {
     loading: &'a Loading,
     store: Arc<dyn Store>,
-    listing: Box<dyn Listing>,
     client: Client,
 }
 
@@ -84,12 +83,11 @@ impl<'a> Ends<'a> {
             return Err(LoadingError::Readable(loading.url.clone()));
         }
         let store = store::open(&loading.place)?;
-        let listing = loading::listing(&loading.place)?;
-        Ok(Self { loading, store, listing, client: Client::new(loading, login)? })
+        Ok(Self { loading, store, client: Client::new(loading, login)? })
     }
 
     fn loader(&self) -> Loader<'_> {
-        Loader::new(Arc::clone(&self.store), &*self.listing, &self.client, &self.loading.database)
+        Loader::new(Arc::clone(&self.store), &self.client, &self.loading.database)
     }
 
     fn failed(&self, source: LoadError) -> LoadingError {
@@ -115,7 +113,7 @@ pub fn once(loading: &Loading) -> Result<(Loaded, Result<(), LoadingError>), Loa
 pub fn check(loading: &Loading) -> Result<Checked, LoadingError> {
     let ends = Ends::open(loading)?;
     let since = before_now(loading.since);
-    let checked = loading::check(&ends.store, &*ends.listing, &ends.client, &loading.database, since);
+    let checked = loading::check(&ends.store, &ends.client, &loading.database, since);
     checked.map_err(|error| ends.failed(error))
 }
 

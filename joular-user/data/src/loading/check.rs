@@ -8,7 +8,7 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    Listing, LoadError, Warehouse,
+    LoadError, Warehouse,
     batch::MOST_BUNDLES,
     bundle,
     listing::{self, GroupHour, Listed},
@@ -50,7 +50,6 @@ pub struct Checked {
 /// If the place or the database cannot be used.
 pub fn check(
     store: &Arc<dyn Store>,
-    listing: &dyn Listing,
     warehouse: &dyn Warehouse,
     database: &str,
     since: Option<UnixMicros>,
@@ -59,7 +58,7 @@ pub fn check(
     database.check_schema()?;
     let mut checked = Checked::default();
     let mut first: Option<i64> = None;
-    for (group, bundles) in listing::groups(listing, since)? {
+    for (group, bundles) in listing::groups(store, since)? {
         for part in bundles.chunks(MOST_BUNDLES) {
             let runs = read(store, &group, part, &mut checked)?;
             let starts = runs.iter().filter_map(|run| run.span).map(|(start, _)| start.0 / 1_000_000);

@@ -1,44 +1,25 @@
-//! Finds the bundles of a place: `raw/date=DATE/hour=HOUR/group=GROUP/host=HOST/RUN.parquet`.
-//!
-//! [`Listing`] is all that a loader asks of a place beside files by their names, which [`Store`](crate::dataset::store::Store)
-//! opens and creates.
+//! Lists the bundles of a place by hour and group: `raw/date=DATE/hour=HOUR/group=GROUP/host=HOST/RUN.parquet`.
 
 use std::{
     collections::BTreeMap,
-    fs, io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
+use jiff::{civil::DateTime, tz::TimeZone};
 
 use crate::{
-    dataset::error::{DataSetError, Result},
+    dataset::{
+        bundle::BUNDLES,
+        error::Result,
+        store::{Hour, Part, Store, StoredFile},
+    },
     model::units::UnixMicros,
 };
 
-/// Folder of bundles.
-const RAW: &str = "raw";
 const HOUR_US: i64 = 3_600_000_000;
 /// Bundles that are listed at most: those of some days of a large fleet. Their names take 200 MB then.
 const MOST_BUNDLES: usize = 1_000_000;
-
-/// A bundle of a place.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Found {
-    /// Within the place.
-    pub path: PathBuf,
-    /// 0 if it is not known.
-    pub bytes: u64,
-}
-
-/// Says which bundles there are.
-pub trait Listing {
-    /// The bundles of hours that end after `since`, in no order, and perhaps others; all without it.
-    ///
-    /// # Errors
-    /// If the place cannot be listed, or has too many.
-    fn bundles(&self, since: Option<UnixMicros>) -> Result<Vec<Found>>;
-}
 
 /// The bundles of a group of hosts in an hour are loaded together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,15 +38,20 @@ pub(super) struct Listed {
     pub(super) bytes: u64,
 }
 
-/// The bundles of a place by groups and hours, the oldest first.
+/// The bundles of hours that end after `since`, by groups and hours, the oldest first; all without it.
 ///
 /// # Errors
 /// If the place cannot be listed, or has too many.
-pub(super) fn groups(listing: &dyn Listing, since: Option<UnixMicros>) -> Result<BTreeMap<GroupHour, Vec<Listed>>> {
+pub(super) fn groups(store: &Arc<dyn Store>, since: Option<UnixMicros>) -> Result<BTreeMap<GroupHour, Vec<Listed>>> {
+    let part = Part { hours: (since.map(Hour::of), None), ..Part::default() };
     let mut groups: BTreeMap<GroupHour, Vec<Listed>> = BTreeMap::new();
-    for Found { path, bytes } in listing.bundles(since)? {
-        if let Some((group, name)) = GroupHour::of(&path).filter(|(group, _)| group.ends_after(since)) {
-            groups.entry(group).or_default().push(Listed { name, bytes });
+    for path in store.list_bundles(&part, MOST_BUNDLES)? {
+        let Some((group, name)) = GroupHour::of(&path).filter(|(group, _)| group.ends_after(since)) else { continue };
+        match StoredFile::new(store, &path).size_bytes() {
+            Ok(bytes) => groups.entry(group).or_default().push(Listed { name, bytes }),
+            // It has expired meanwhile.
+            Err(error) if error.is_gone() => {}
+            Err(error) => return Err(error),
         }
     }
     groups.values_mut().for_each(|bundles| bundles.sort());
@@ -76,7 +62,7 @@ impl GroupHour {
     /// Of a bundle's path, with the bundle's name there; `None` if it is not such a path.
     fn of(path: &Path) -> Option<(Self, String)> {
         let parts: Vec<&str> = path.iter().map(|part| part.to_str()).collect::<Option<_>>()?;
-        let [RAW, date, hour, group, host, name] = *parts.as_slice() else { return None };
+        let [BUNDLES, date, hour, group, host, name] = *parts.as_slice() else { return None };
         let start = format!("{}T{}:00:00", date.strip_prefix("date=")?, hour.strip_prefix("hour=")?);
         let start: DateTime = start.parse().ok()?;
         let start = start.to_zoned(TimeZone::UTC).ok()?.timestamp().as_microsecond();
@@ -93,78 +79,22 @@ impl GroupHour {
 
     /// Where a bundle lies in the place.
     pub(super) fn path_of(&self, bundle: &str) -> PathBuf {
-        [RAW, &self.name, bundle].iter().collect()
+        [BUNDLES, &self.name, bundle].iter().collect()
     }
-}
-
-/// The bundles of a directory.
-#[derive(Clone, Debug)]
-pub struct DirectoryListing {
-    root: PathBuf,
-}
-
-impl DirectoryListing {
-    pub fn new(root: &Path) -> Self {
-        Self { root: root.to_owned() }
-    }
-
-    /// What is in a folder and its folders, so many levels deep.
-    fn walk(&self, folder: &Path, levels: usize, found: &mut Vec<Found>) -> Result<()> {
-        for name in names(&self.root.join(folder))? {
-            let path = folder.join(name);
-            if levels > 0 {
-                self.walk(&path, levels - 1, found)?;
-                continue;
-            }
-            // One that goes meanwhile is not there.
-            let Ok(metadata) = fs::symlink_metadata(self.root.join(&path)) else { continue };
-            if metadata.is_file() {
-                found.push(Found { path, bytes: metadata.len() });
-            }
-            if found.len() > MOST_BUNDLES {
-                return Err(DataSetError::TooManyFiles { path: self.root.join(RAW), most: MOST_BUNDLES });
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Listing for DirectoryListing {
-    /// A day that is over is not looked into.
-    fn bundles(&self, since: Option<UnixMicros>) -> Result<Vec<Found>> {
-        let first = since.and_then(|since| Timestamp::from_microsecond(since.0).ok());
-        // An hour that ends after midnight began before.
-        let first = first.map(|first| (first.as_second() - 3600).div_euclid(86_400) * 86_400);
-        let first = first.and_then(|second| Timestamp::from_second(second).ok());
-        let first = first.map(|first| format!("date={}", first.strftime("%Y-%m-%d")));
-        let mut found = Vec::new();
-        for date in names(&self.root.join(RAW))? {
-            if first.as_ref().is_none_or(|first| &date >= first) {
-                self.walk(&Path::new(RAW).join(date), 3, &mut found)?;
-            }
-        }
-        Ok(found)
-    }
-}
-
-/// What a folder holds, hidden entries apart; nothing if it is not a folder.
-fn names(folder: &Path) -> Result<Vec<String>> {
-    let failed = |cause| DataSetError::Io { path: folder.into(), cause };
-    let listed = match fs::read_dir(folder) {
-        Ok(listed) => listed,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(Vec::new());
-        }
-        Err(cause) => return Err(failed(cause)),
-    };
-    let names = listed.map(|entry| entry.map(|entry| entry.file_name().into_string().ok()).map_err(failed));
-    let names = names.collect::<Result<Vec<_>>>()?.into_iter().flatten();
-    Ok(names.filter(|name| !name.starts_with('.')).collect())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use jiff::Timestamp;
+
     use super::*;
+    use crate::dataset::store::LocalDirectory;
+
+    fn local(root: &Path) -> Arc<dyn Store> {
+        Arc::new(LocalDirectory::new(root, None))
+    }
 
     #[test]
     fn an_hour_is_known_by_the_names_of_its_folders() {
@@ -202,8 +132,8 @@ mod tests {
             }
         }
         fs::write(place.path().join("raw/x"), "").unwrap();
-        let listing = DirectoryListing::new(place.path());
-        let all = groups(&listing, None).unwrap();
+        let store = local(place.path());
+        let all = groups(&store, None).unwrap();
         let names: Vec<&str> = all.keys().map(|group| group.name.as_str()).collect();
         let expected =
             ["date=2026-02-01/hour=23/group=0", "date=2026-03-01/hour=23/group=0", "date=2026-03-02/hour=00/group=0"];
@@ -213,8 +143,8 @@ mod tests {
         assert_eq!(*bundles, [listed("host=a/r.parquet"), listed("host=b/s.parquet")]);
         for (before_us, hours) in [(0, 1), (1, 2), (HOUR_US, 2), (HOUR_US + 1, 2)] {
             let since = Some(UnixMicros(last.hour.0 - before_us));
-            assert_eq!(groups(&listing, since).unwrap().len(), hours, "{before_us}");
+            assert_eq!(groups(&store, since).unwrap().len(), hours, "{before_us}");
         }
-        assert!(groups(&DirectoryListing::new(&place.path().join("absent")), None).unwrap().is_empty());
+        assert!(groups(&local(&place.path().join("absent")), None).unwrap().is_empty());
     }
 }

@@ -13,7 +13,6 @@ mod warehouse;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    path::Path,
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -23,7 +22,6 @@ use thiserror::Error;
 use self::{batch::Batch, listing::GroupHour, warehouse::Database};
 pub use self::{
     check::{Checked, check},
-    listing::{DirectoryListing, Found, Listing},
     loaded::Loaded,
     warehouse::{Warehouse, WarehouseError},
 };
@@ -31,7 +29,7 @@ use crate::{
     dataset::{
         clickhouse::{Bundle, Gathered, RunFigures},
         error::DataSetError,
-        store::{self, Store, StoredFile},
+        store::{Store, StoredFile},
     },
     model::units::UnixMicros,
     output::OutputError,
@@ -57,19 +55,9 @@ pub enum LoadError {
     Claim { name: String, cause: serde_json::Error },
 }
 
-/// What lists the bundles of a place.
-///
-/// # Errors
-/// If it is not a place whose bundles can be listed.
-pub fn listing(place: &Path) -> Result<Box<dyn Listing>, DataSetError> {
-    store::refuse_bucket("loading", place)?;
-    Ok(Box::new(DirectoryListing::new(place)))
-}
-
 /// Loads the bundles of a place.
 pub struct Loader<'a> {
     store: Arc<dyn Store>,
-    listing: &'a dyn Listing,
     database: Database<'a>,
     /// Bundles that could not be read: they are told once.
     told: HashSet<String>,
@@ -79,14 +67,9 @@ pub struct Loader<'a> {
 
 impl<'a> Loader<'a> {
     /// `database` is a name as [`crate::dataset::clickhouse::is_name`] has it.
-    pub fn new(
-        store: Arc<dyn Store>,
-        listing: &'a dyn Listing,
-        warehouse: &'a dyn Warehouse,
-        database: &'a str,
-    ) -> Self {
+    pub fn new(store: Arc<dyn Store>, warehouse: &'a dyn Warehouse, database: &'a str) -> Self {
         let database = Database { warehouse, name: database };
-        Self { store, listing, database, told: HashSet::new(), arrived: BTreeMap::new() }
+        Self { store, database, told: HashSet::new(), arrived: BTreeMap::new() }
     }
 
     /// Loads the bundles that have not arrived, the oldest hour first, of hours that end after `since`.
@@ -101,7 +84,7 @@ impl<'a> Loader<'a> {
 
     fn load(&mut self, since: Option<UnixMicros>, loaded: &mut Loaded) -> Result<(), LoadError> {
         self.database.check_schema()?;
-        let groups = listing::groups(self.listing, since)?;
+        let groups = listing::groups(&self.store, since)?;
         self.arrived.retain(|group, _| group.ends_after(since));
         let mut of_hour: (Option<UnixMicros>, HashMap<String, u64>) = (None, HashMap::new());
         for (group, bundles) in groups {

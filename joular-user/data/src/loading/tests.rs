@@ -75,7 +75,7 @@ fn place(runs: &[&str]) -> tempfile::TempDir {
 /// A pass of a loader that knows nothing of earlier ones.
 fn pass(place: &Path, fake: &Fake) -> (Loaded, Result<(), LoadError>) {
     let store: Arc<dyn Store> = Arc::new(LocalDirectory::new(place, None));
-    Loader::new(store, &DirectoryListing::new(place), fake, "joular").pass(None)
+    Loader::new(store, fake, "joular").pass(None)
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn tables_that_are_not_there_are_said_with_how_to_make_them() {
     }
     let place = place(&["a"]);
     let store: Arc<dyn Store> = Arc::new(LocalDirectory::new(place.path(), None));
-    let result = Loader::new(store, &DirectoryListing::new(place.path()), &Empty, "joular").pass(None).1;
+    let result = Loader::new(store, &Empty, "joular").pass(None).1;
     let message = result.unwrap_err().to_string();
     assert!(message.contains("joular-bpf load --schema --database joular"), "{message}");
 }
