@@ -41,24 +41,29 @@ fn the_tables_are_those_of_the_script() {
 #[test]
 fn requests_are_as_many_as_the_script_counts() {
     let facts: Value = serde_json::from_str(&script(&["--facts"])).unwrap();
-    let of = |name: &str| facts[name].as_u64().unwrap();
     let parent = tempfile::tempdir().unwrap();
     let data = recorded(parent.path());
     let mut server = S3::with_bucket("fleet").unwrap();
     let environment = server.environment();
-    server.count().unwrap();
+    for layout in ["bundles", "tables"] {
+        let of = |name: &str| facts[name][layout].as_u64().unwrap();
+        let place = format!("s3://fleet/{layout}");
+        fs::remove_dir_all(Path::new(&data).join(".shipped")).ok();
+        server.count().unwrap();
+        let shipped = done(&with(&environment, &["ship", &data, &place, "--layout", layout, "--json"]));
+        let runs = shipped["runs"].as_u64().unwrap();
+        assert!(runs > 1, "{shipped}");
+        let counted = server.count().unwrap();
+        assert_eq!(counted["PUT"], runs * of("objects_of_a_run"), "{layout}: {counted:?}");
+        // Whether hosts are in groups is asked once.
+        assert!(counted.values().sum::<u64>() <= counted["PUT"] + 2, "{layout}: {counted:?}");
 
-    let shipped = done(&with(&environment, &["ship", &data, "s3://fleet/energy", "--json"]));
-    let runs = shipped["runs"].as_u64().unwrap();
-    assert!(runs > 1, "{shipped}");
-    let counted = server.count().unwrap();
-    assert_eq!(counted.into_iter().collect::<Vec<_>>(), [("PUT".to_owned(), runs * of("objects_of_a_run"))]);
-
-    let report = with(&environment, &["report", "s3://fleet/energy", "--json"]);
-    assert_eq!(report.code(), Some(0), "{report:?}");
-    let counted = server.count().unwrap();
-    assert_eq!(counted["GET"], runs * of("gets_of_a_run"), "{counted:?}");
-    assert!(counted["LIST"] > 0 && counted.len() == 2, "{counted:?}");
+        let report = with(&environment, &["report", &place, "--json"]);
+        assert_eq!(report.code(), Some(0), "{report:?}");
+        let counted = server.count().unwrap();
+        assert_eq!(counted["GET"], runs * of("gets_of_a_run"), "{layout}: {counted:?}");
+        assert!(counted["LIST"] > 0 && counted.len() == 2, "{layout}: {counted:?}");
+    }
 }
 
 #[test]
@@ -69,7 +74,7 @@ fn policies_name_real_actions_and_hosts_may_create_their_own_runs_only() {
     let statements: Vec<&Value> = blocks.iter().filter_map(|block| block["Statement"].as_array()).flatten().collect();
     let rules = blocks.iter().filter(|block| block["Rules"].is_array()).count();
     let policies = blocks.iter().filter(|block| block["Version"] == "2012-10-17").count();
-    assert_eq!((policies, rules, policies + rules), (4, 2, blocks.len()));
+    assert_eq!((policies, rules, policies + rules), (5, 2, blocks.len()));
     for statement in &statements {
         assert_eq!(statement["Effect"], "Allow");
         for action in texts(&statement["Action"]) {
@@ -81,12 +86,16 @@ fn policies_name_real_actions_and_hosts_may_create_their_own_runs_only() {
     assert_eq!(texts(&hosts["Action"]), ["s3:PutObject"]);
     assert_eq!(hosts["Condition"]["Null"]["s3:if-none-match"], "false");
 
+    let bundles = "arn:aws:s3:::fleet/energy/raw/date=????-??-??/hour=??/group=*/host=${aws:PrincipalTag/host}/*";
+    let (raw, tables): (Vec<&str>, Vec<&str>) =
+        texts(&hosts["Resource"]).into_iter().partition(|resource| *resource == bundles);
+    assert_eq!(raw.len(), 1);
     let of_table = |resource: &str| {
         let table = resource.strip_prefix("arn:aws:s3:::fleet/energy/").unwrap();
         let table = table.strip_suffix("/date=????-??-??/host=${aws:PrincipalTag/host}/*").unwrap();
         table.to_owned()
     };
-    let tables: BTreeSet<String> = texts(&hosts["Resource"]).into_iter().map(of_table).collect();
+    let tables: BTreeSet<String> = tables.into_iter().map(of_table).collect();
     let schema = fs::read_to_string(paths::root().join("docs/schema.md")).unwrap();
     for table in &tables {
         assert!(schema.contains(&format!("\n### {table}\n")), "docs/schema.md has no table {table}");
@@ -94,7 +103,7 @@ fn policies_name_real_actions_and_hosts_may_create_their_own_runs_only() {
     let parent = tempfile::tempdir().unwrap();
     let (data, to) = (recorded(parent.path()), parent.path().join("to"));
     joular_tests::dataset::share(&to).unwrap();
-    done(&crate::joular_bpf(&["ship", &data, to.to_str().unwrap(), "--json"]));
+    done(&crate::joular_bpf(&["ship", &data, to.to_str().unwrap(), "--layout", "tables", "--json"]));
     for table in folders(&to) {
         assert!(tables.contains(&table), "hosts may not ship {table}");
     }

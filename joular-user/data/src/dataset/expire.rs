@@ -20,7 +20,7 @@ use super::{
         files::{self, Found, RunFiles},
         run_row,
     },
-    store::{Part, SharedPlace, Store, StoredFile},
+    store::{Hour, Part, SharedPlace, Store, StoredFile},
     tables::{Runs, TABLES},
 };
 use crate::{model::units::UnixMicros, text::count};
@@ -49,7 +49,8 @@ pub fn run(place: &SharedPlace, days: u32, now: UnixMicros, is_trial: bool) -> R
     let first_kept = UnixMicros(now.0.saturating_sub(i64::from(days).saturating_mul(DAY_US)));
     let mut done = Expired { kept_since: date(first_kept), is_trial, ..Expired::default() };
     // With the first date that is kept, so that runs which go on in it are known.
-    let part = Part { until: Some(done.kept_since.clone()), ..Part::default() };
+    let next = UnixMicros(first_kept.0.saturating_add(DAY_US));
+    let part = Part { until: Some(done.kept_since.clone()), hours: (None, Some(Hour::of(next))), ..Part::default() };
     let Found { mut runs, without_row } = match files::find_all(&store, &part) {
         Err(DataSetError::NoRun { .. }) => return Ok(done),
         found => found?,

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::place::{BucketUrl, Cloud, Place};
 use crate::dataset::{
+    bundle::BUNDLES,
     column::Table as _,
     error::{DataSetError, Result},
     tables::{Runs, TABLES},
@@ -29,12 +30,15 @@ pub fn lifecycle(place: &Path, days: u32) -> Result<Value> {
     }
 }
 
+/// Folders that have runs.
+fn folders() -> impl Iterator<Item = &'static str> {
+    [BUNDLES].into_iter().chain(TABLES).chain([Runs::NAME])
+}
+
 fn of_bucket(url: &BucketUrl, days: u32) -> Value {
-    // The run's row last: without it, a run is named as one that cannot be read.
-    let tables = TABLES.iter().chain([&Runs::NAME]);
     let prefix =
-        |table: &&str| if url.prefix.is_empty() { format!("{table}/") } else { format!("{}/{table}/", url.prefix) };
-    let prefixes = tables.map(prefix);
+        |folder| if url.prefix.is_empty() { format!("{folder}/") } else { format!("{}/{folder}/", url.prefix) };
+    let prefixes = folders().map(prefix);
     match url.cloud {
         Cloud::S3 => {
             let rule = |prefix: String| {
@@ -72,15 +76,14 @@ mod tests {
     }
 
     #[test]
-    fn rules_name_every_table_below_the_prefix_and_nothing_else() {
+    fn rules_name_every_folder_of_runs_below_the_prefix_and_nothing_else() {
         for (place, beginning) in
             [("s3://fleet/a/b", "a/b/"), ("gs://fleet/a", "a/"), ("az://fleet/a", "fleet/a/"), ("s3://fleet", "")]
         {
             let rules = lifecycle(Path::new(place), 30).unwrap();
             let mut found = Vec::new();
             prefixes(&rules, &mut found);
-            let mut expected: Vec<_> =
-                TABLES.iter().chain([&Runs::NAME]).map(|table| format!("{beginning}{table}/")).collect();
+            let mut expected: Vec<_> = folders().map(|folder| format!("{beginning}{folder}/")).collect();
             found.sort();
             expected.sort();
             assert_eq!(found, expected, "{place}");

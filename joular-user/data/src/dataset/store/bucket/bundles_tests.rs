@@ -64,7 +64,8 @@ fn a_host_and_a_time_have_only_their_prefixes_listed() {
     let host = "group=08/host=web-1";
     assert_eq!(runs(Filter { hosts: names(&["web-1"]), since: at(0), until: at(1), ..Filter::default() }), 1);
     assert_eq!(lists(), [format!("energy/raw/date=2026-03-01/hour=23/{host}")]);
-    let is_of_host = |key: &String| key.contains(host) || key == "energy/fleet.json";
+    let is_of_host =
+        |key: &String| key.contains(host) || ["energy/fleet.json", "energy/tier.json"].contains(&key.as_str());
     assert!(seen.gets.lock().unwrap().iter().all(is_of_host));
     // A run that began in the hour before may go on.
     runs(Filter { since: at(0).map(later), until: at(1), ..Filter::default() });
