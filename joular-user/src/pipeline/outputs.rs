@@ -95,7 +95,8 @@ fn data_set(
             Box::new(match spool {
                 Some(spool) => {
                     let told = spool.clone();
-                    ring.sparing(move |run| !spool.has_arrived(run)).announcing(move |run| told.removing(run))
+                    ring.sparing(move |run| !spool.has_arrived(run))
+                        .announcing(move |run, has_windows| told.removing(run, has_windows))
                 }
                 None => ring,
             })

@@ -28,14 +28,26 @@ mod unit;
 mod window;
 mod write;
 
-use std::{io, path::Path};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use serde::Serialize;
 
 use self::tier::Opened;
 pub use self::tier::{Span, Tier};
 use crate::{
-    dataset::{error::Result, store::SharedPlace},
+    dataset::{
+        bundle,
+        column::Table as _,
+        error::Result,
+        layout::{FilePlace, date},
+        read::files::MAX_FILES,
+        store::{Hour, Part, SharedPlace, Store},
+        tables::Runs,
+    },
     model::units::UnixMicros,
     text::count,
 };
@@ -81,7 +93,26 @@ pub fn compact(place: &SharedPlace, span: &Span, scratch: &Path, now: UnixMicros
             unit::sum(&opened, unit, scratch, now, made)?;
         }
     }
+    done.minutes.left_out.extend(of_tables(&place.open()?, span)?);
     Ok(done)
+}
+
+/// Says how many runs of the span's dates are files of tables: of these nobody knows whether they are whole.
+fn of_tables(place: &Arc<dyn Store>, span: &Span) -> Result<Option<String>> {
+    let hours = (Some(Hour::of(span.begin)), Some(Hour::of(span.end)));
+    let part = Part { since: Some(date(span.begin)), until: Some(date(span.end)), hours, ..Part::default() };
+    let mut rows = place.list_part(&[Runs::NAME], &part, MAX_FILES)?;
+    let is_wanted = |row: &PathBuf| FilePlace::of(row).is_some_and(|row| part.has_date(row.date()));
+    rows.retain(is_wanted);
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let bundles = bundle::found(place, &part)?;
+    rows.retain(|row| FilePlace::of(row).is_some_and(|row| !bundles.contains_key(&row.run())));
+    rows.sort();
+    let Some(first) = rows.first() else { return Ok(None) };
+    let (runs, first) = (count(rows.len(), "run"), place.path().join(first));
+    Ok(Some(format!("{runs} as files of tables, such as {}: only bundles are summed", first.display())))
 }
 
 impl Compacted {

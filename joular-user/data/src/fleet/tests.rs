@@ -35,8 +35,12 @@ fn share() -> TempDir {
     root
 }
 
-/// Ships a run of a host with two services, and a process of none.
+/// Ships a run of a host with two services.
 fn ship(place: &Path, host: &str, version: &str, shift_us: i64) {
+    ship_as(Layout::Bundles, place, host, version, shift_us);
+}
+
+fn ship_as(layout: Layout, place: &Path, host: &str, version: &str, shift_us: i64) {
     let recorded = tempfile::tempdir().unwrap();
     let output = ParquetOutput::new(OutputDirectory::create(recorded.path(), None).unwrap(), FLUSH_NS);
     fixture::play_changed(output, Policy::default(), |event| match event {
@@ -54,7 +58,7 @@ fn ship(place: &Path, host: &str, version: &str, shift_us: i64) {
     });
     let options = shipping::Options {
         window_ns: Some(60 * SECOND),
-        layout: Layout::Bundles,
+        layout,
         looks_first: false,
         redaction: Redaction::default(),
         most_bytes_per_s: None,
@@ -192,6 +196,18 @@ fn a_source_that_cannot_be_read_is_left_out_and_named() {
     assert!(done.left_out().any(|line| line.contains(&name)), "{done:?}");
     fs::remove_file(place.path().join(&name)).unwrap();
     assert_eq!(sums(&place.path().join("minutes")), sums(place.path()), "the others are summed");
+}
+
+#[test]
+fn runs_that_are_files_of_tables_are_said_to_be_left_out() {
+    let place = fleet();
+    ship_as(Layout::Tables, place.path(), "d", "1", 0);
+    // In both layouts it is a bundle.
+    ship_as(Layout::Tables, place.path(), "a", "1", 0);
+    let done = compacted(place.path());
+    let [line] = &*done.left_out().collect::<Vec<_>>() else { panic!("{done:?}") };
+    assert!(line.starts_with("1 run as files of tables") && line.contains("host=d"), "{line}");
+    assert_eq!(done.minutes.runs, compacted(fleet().path()).minutes.runs);
 }
 
 #[test]

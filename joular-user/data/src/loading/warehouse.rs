@@ -9,7 +9,7 @@ use super::{batch::Batch, listing::GroupHour};
 use crate::dataset::clickhouse::{self, Amount, RunFigures};
 
 /// Settings of the `INSERT` of a batch. Without that of dependent views, tables behind them would take a batch again; blocks
-/// of asynchronous inserts are not left out there at all; and a view that fails must not be passed over. The last two have
+/// of asynchronous inserts may be others; and a view that fails must not be passed over. The last two have
 /// blocks come in the same order, as a token tells them apart by their order.
 const EXACTLY_ONCE: [(&str, &str); 6] = [
     ("insert_deduplicate", "1"),

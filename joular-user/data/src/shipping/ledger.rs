@@ -42,6 +42,8 @@ struct Runs {
     arrived: BTreeSet<RunName>,
     /// Those that go, or have gone, before they have arrived.
     removed: BTreeSet<RunName>,
+    /// Those that had no window. Nothing is missed of them.
+    empty: BTreeSet<RunName>,
 }
 
 impl Spool {
@@ -50,9 +52,11 @@ impl Spool {
     }
 
     /// To be called before the first file of the run is removed.
-    pub fn removing(&self, run: &RunName) {
+    pub fn removing(&self, run: &RunName, has_windows: bool) {
         let mut runs = self.runs();
-        if !runs.arrived.contains(run) {
+        if !has_windows {
+            runs.empty.insert(run.clone());
+        } else if !runs.arrived.contains(run) {
             runs.removed.insert(run.clone());
         }
     }
@@ -65,7 +69,12 @@ impl Spool {
     }
 
     pub(super) fn is_removed(&self, run: &RunName) -> bool {
-        self.runs().removed.contains(run)
+        let runs = self.runs();
+        runs.removed.contains(run) || runs.empty.contains(run)
+    }
+
+    pub(super) fn was_empty(&self, run: &RunName) -> bool {
+        self.runs().empty.contains(run)
     }
 
     /// Those that were removed since this was last asked.
@@ -97,13 +106,15 @@ impl Ledger {
             None => Content::default(),
         };
         let arrived = if content.target == target { content.runs } else { BTreeSet::new() };
-        let runs = Runs { arrived, removed: BTreeSet::new() };
+        let runs = Runs { arrived, ..Runs::default() };
         Ok(Self { name, target, spool: Spool(Arc::new(Mutex::new(runs))) })
     }
 
     /// Forgets runs that are no more.
     pub(super) fn retain(&mut self, exists: impl Fn(&RunName) -> bool) {
-        self.spool.runs().arrived.retain(exists);
+        let mut runs = self.spool.runs();
+        runs.arrived.retain(&exists);
+        runs.empty.retain(&exists);
     }
 
     pub(super) fn add(&mut self, store: &Arc<dyn Store>, run: RunName) -> Result<(), OutputError> {

@@ -289,7 +289,9 @@ impl Shipper {
     }
 
     fn miss(&mut self, name: &RunName, passed: &mut Passed) {
-        passed.missed_runs += u64::from(self.missed.insert(name.clone()));
+        if !self.ledger.spool.was_empty(name) {
+            passed.missed_runs += u64::from(self.missed.insert(name.clone()));
+        }
     }
 
     /// A run that cannot be read must not keep the others from being shipped.

@@ -211,16 +211,28 @@ fn runs_that_are_removed_before_a_pass_has_seen_them_are_missed_each_once() {
     let mut shipper = shipper(from.path(), local(to.path()), MINUTE);
     let missed = |missed_runs| Passed { missed_runs, ..Passed::default() };
     // One that is gone, and one whose files are still there when the pass looks.
-    ["a-0", "a-1"].into_iter().for_each(|run| shipper.spool().removing(&named(run)));
+    ["a-0", "a-1"].into_iter().for_each(|run| shipper.spool().removing(&named(run), true));
     let first = pass(&mut shipper);
     assert_eq!((first.runs, first.missed_runs, first.waiting_runs), (1, 2, 0), "{first:?}");
     assert_eq!(pass(&mut shipper), missed(0));
     remove(from.path(), "a-1");
     assert_eq!(pass(&mut shipper), missed(0));
     // What has arrived may go.
-    shipper.spool().removing(&named("a-2"));
+    shipper.spool().removing(&named("a-2"), true);
     remove(from.path(), "a-2");
     assert_eq!(pass(&mut shipper), missed(0));
+}
+
+#[test]
+fn nothing_is_missed_of_a_run_without_a_window() {
+    let from = recorded(&["a-1"]);
+    let mut shipper = shipper(from.path(), Arc::new(FailingStore::taking(0, from.path())), MINUTE);
+    let (passed, result) = shipper.pass(&mut |_| false);
+    assert!(result.is_err() && passed.waiting_runs == 1, "it waits: {passed:?}");
+    shipper.spool().removing(&named("a-1"), false);
+    remove(from.path(), "a-1");
+    let (passed, _) = shipper.pass(&mut |_| false);
+    assert_eq!((passed.missed_runs, passed.waiting_runs), (0, 0), "{passed:?}");
 }
 
 #[test]

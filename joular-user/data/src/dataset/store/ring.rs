@@ -45,8 +45,8 @@ type Tell = Box<dyn Fn(&str) + Send + Sync>;
 /// Whether a run stays although there is no room.
 type IsSpared = Box<dyn Fn(&RunName) -> bool + Send + Sync>;
 
-/// What is told of a run before it is removed.
-type Removing = Box<dyn Fn(&RunName) + Send + Sync>;
+/// What is told of a run before it is removed, and whether it has any window.
+type Removing = Box<dyn Fn(&RunName, bool) + Send + Sync>;
 
 /// A store whose oldest runs go.
 pub struct Ring {
@@ -80,7 +80,7 @@ struct Kept {
 impl Ring {
     /// `tell` is called with a line for people when a run goes because the disk is full.
     pub fn new(store: Arc<dyn Store>, limits: Limits, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        let (tell, is_spared, removing) = (Box::new(tell), Box::new(|_: &_| false), Box::new(|_: &_| ()));
+        let (tell, is_spared, removing) = (Box::new(tell), Box::new(|_: &_| false), Box::new(|_: &_, _| ()));
         Self { store, limits, tell, is_spared, removing, measured: Mutex::default() }
     }
 
@@ -90,9 +90,9 @@ impl Ring {
         Self { is_spared: Box::new(is_spared), ..self }
     }
 
-    /// `removing` is called with every run before it goes, for whatever reason.
+    /// `removing` is called with every run before it goes, for whatever reason, and with whether it has any window.
     #[must_use]
-    pub fn announcing(self, removing: impl Fn(&RunName) + Send + Sync + 'static) -> Self {
+    pub fn announcing(self, removing: impl Fn(&RunName, bool) + Send + Sync + 'static) -> Self {
         Self { removing: Box::new(removing), ..self }
     }
 
@@ -171,7 +171,7 @@ impl Ring {
     }
 
     fn remove_run(&self, name: &RunName, run: &Kept) -> Result<()> {
-        (self.removing)(name);
+        (self.removing)(name, run.has_windows);
         run.files.iter().try_for_each(|file| Ok(self.store.remove(file)?))
     }
 

@@ -259,7 +259,7 @@ fn through_ring(root: &Path, limits: Limits, most: u64) -> Vec<String> {
     let (listener, going) = (Arc::clone(&told), Arc::clone(&announced));
     let disk = SmallDisk { directory, most: Arc::new(most.into()) };
     let ring = Ring::new(Arc::new(disk), limits, move |line| listener.lock().unwrap().push(line.to_owned()))
-        .announcing(move |run| assert!(going.lock().unwrap().insert(run.clone()), "{run:?} goes twice"));
+        .announcing(move |run, _| assert!(going.lock().unwrap().insert(run.clone()), "{run:?} goes twice"));
     play_output(Rotated::new(ParquetOutput::into_store(Box::new(ring), claim, FLUSH_NS), EVERY_NS), no_change);
     // Each run is there, or it was announced that it goes.
     let left = audited(root).into_iter().map(|audit| ("host=node-1".to_owned(), audit.run_id));
