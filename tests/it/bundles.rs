@@ -105,8 +105,7 @@ fn what_is_made_of_tables_says_what_it_needs() {
     let fleet = shipped.path().join("fleet");
     let out = shipped.path().join("out").to_str().unwrap().to_owned();
     for (arguments, words) in [
-        (vec!["compact", "PLACE", "--output", &*out], ["compacting", "one file already"]),
-        (vec!["compact", "PLACE"], ["compacting", "one file already"]),
+        (vec!["compact", "PLACE", "--output", &*out], ["--output", "data sets of one host"]),
         (vec!["rollup", "PLACE", "--output", &*out], ["it is a rollup already", "roll up what was recorded"]),
         (vec!["reattribute", "PLACE", "--output", &*out, "--idle", "spread"], ["table weights", "raw/"]),
     ] {

@@ -30,12 +30,15 @@ fn recorded(jdk: &Jdk, folder: &Path) -> PathBuf {
     file
 }
 
-/// Moves a recording of one chunk to where the time of a page ends.
+/// Of the safepoint that ends a recording, the event begins after what the chunk says of its length.
+const END_NS: i64 = 200_000_000;
+
+/// Moves a recording of one chunk to shortly before the time of a page ends.
 fn move_into(page: &Value, file: &Path) {
     let mut bytes = fs::read(file).unwrap();
     let number = |bytes: &[u8], at: usize| i64::from_be_bytes(bytes[at..at + 8].try_into().unwrap());
     assert_eq!(number(&bytes, 8), i64::try_from(bytes.len()).unwrap(), "one chunk");
-    let start_ns = page["time"]["end_us"].as_i64().unwrap() * 1000 - number(&bytes, 40);
+    let start_ns = page["time"]["end_us"].as_i64().unwrap() * 1000 - number(&bytes, 40) - END_NS;
     bytes[32..40].copy_from_slice(&start_ns.to_be_bytes());
     fs::write(file, bytes).unwrap();
 }

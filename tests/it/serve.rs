@@ -56,7 +56,7 @@ impl Served {
     }
 
     pub fn get(&self, path: &str) -> (u16, String, Vec<u8>) {
-        self.ask(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+        self.ask(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
     }
 
     fn json(&self, path: &str) -> Value {
@@ -83,7 +83,7 @@ fn every_path_is_answered_and_nothing_is_written() {
         let (status, head, body) = served.get(&path);
         assert_eq!(status, 200, "{path}: {}", String::from_utf8_lossy(&body));
         assert!(!body.is_empty() && head.contains("x-content-type-options: nosniff"), "{path}: {head}");
-        let (status, _, body) = served.ask(&format!("HEAD {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        let (status, _, body) = served.ask(format!("HEAD {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
         assert!(status == 200 && body.is_empty(), "HEAD {path}");
     }
     let report = joular_bpf(&["report", served.set.data().to_str().unwrap(), "--json", "--by", "process,method"]);

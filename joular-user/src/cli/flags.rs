@@ -27,7 +27,7 @@ pub struct Flags {
     #[arg(long, alias = "process", value_name = "NAME", num_args = 1.., help_heading = heading::TARGETS)]
     pub comm: Vec<String>,
 
-    /// Every JVM, whatever launched it, running now or started later [default: if no other targets are given]
+    /// Every JVM, whatever launched it [default: if no other targets are given]
     ///
     /// A process that loads a JVM later is found before it is twice as old. With flags from --container to --service,
     /// JVMs must meet a condition of each kind.
@@ -123,14 +123,14 @@ pub struct Flags {
     #[serde(deserialize_with = "one_or_several")]
     pub counters: Vec<String>,
 
-    /// Sample what threads of JVMs allocate: bytes by class and call path, in table allocations
+    /// Sample what threads of JVMs allocate: bytes by class and call path
     ///
     /// Three functions of each JVM get a probe, which the kernel puts into its memory and takes out at the end. The JVM
     /// calls them about as often as it hands out memory to threads, not for each object.
     #[arg(long, help_heading = heading::RECORDING)]
     pub alloc: bool,
 
-    /// Count bytes that are sent, received, read and written, by thread and call path, in table io
+    /// Count bytes that are sent, received, read and written, by call path
     ///
     /// Functions of the kernel that move bytes through sockets of TCP and UDP and through regular files get a program each.
     #[arg(long, help_heading = heading::RECORDING)]

@@ -243,7 +243,7 @@ pub enum Command {
     #[command(after_help = "Example: joular-bpf export joular-out --format pprof --output energy.pb.gz")]
     Export(ExportFlags),
 
-    /// Merge small files into a few large ones; of a fleet's place, sum what hosts shipped by service
+    /// Merge small files into a few large ones; in a fleet's place, sum runs by service
     ///
     /// Of a directory, all rows stay as they are, except that a stack that a run describes several times is kept once.
     /// It may be interrupted at any moment: the directory holds either the old data set or the new

@@ -50,9 +50,9 @@ pub enum LoadingError {
     #[error("preparing to ask {url}: {cause}")]
     Client { url: String, cause: String },
     #[error(transparent)]
-    Data(#[from] DataSetError),
+    Data(Box<DataSetError>),
     #[error("loading {place} into {url}: {source}")]
-    Load { place: String, url: String, source: LoadError },
+    Load { place: String, url: String, source: Box<LoadError> },
     #[error("waiting for signals: {0}")]
     Signals(io::Error),
     #[error("following {0}: the thread that loads has ended: this is a defect, please report it")]
@@ -82,7 +82,7 @@ impl<'a> Ends<'a> {
         if login.as_ref().is_some_and(Login::has_password) && !loading.is_private {
             return Err(LoadingError::Readable(loading.url.clone()));
         }
-        let store = store::open(&loading.place)?;
+        let store = store::open(&loading.place).map_err(|error| LoadingError::Data(Box::new(error)))?;
         Ok(Self { loading, store, client: Client::new(loading, login)? })
     }
 
@@ -92,7 +92,7 @@ impl<'a> Ends<'a> {
 
     fn failed(&self, source: LoadError) -> LoadingError {
         let place = self.loading.place.display().to_string();
-        LoadingError::Load { place, url: self.loading.url.clone(), source }
+        LoadingError::Load { place, url: self.loading.url.clone(), source: Box::new(source) }
     }
 }
 

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use crate::dataset::{fixture, store::SHARE_MARK};
 
-    /// A share with a run of the fixture, which is of one date.
+    /// A share with a run of the fixture, which ends on the day after that of its start.
     fn share() -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         fixture::write_as(root.path(), crate::model::policy::Policy::default(), "r-1");
@@ -150,13 +150,15 @@ mod tests {
         let started = date_of(root.path()).0;
         let files = fixture::files(root.path()).len();
         assert_eq!(expired(root.path(), 3, started + 3 * DAY_US, false).runs, 0, "its date is the first that is kept");
-        let trial = expired(root.path(), 3, started + 4 * DAY_US, true);
+        let going_on = expired(root.path(), 3, started + 4 * DAY_US, false);
+        assert_eq!((going_on.runs, going_on.runs_that_go_on), (0, 1), "it ends on the first date that is kept");
+        let trial = expired(root.path(), 3, started + 5 * DAY_US, true);
         assert_eq!((trial.runs, trial.files, trial.is_trial), (1, files, true));
         assert_eq!(fixture::files(root.path()).len(), files, "a trial only looks");
-        let done = expired(root.path(), 3, started + 4 * DAY_US, false);
+        let done = expired(root.path(), 3, started + 5 * DAY_US, false);
         assert_eq!((done.runs, done.files), (1, files));
         assert_eq!(fixture::files(root.path()).len(), 0);
-        assert_eq!(expired(root.path(), 3, started + 4 * DAY_US, false).runs, 0);
+        assert_eq!(expired(root.path(), 3, started + 5 * DAY_US, false).runs, 0);
     }
 
     #[test]
@@ -170,7 +172,7 @@ mod tests {
         let other = row.replace("r-1", "r-2");
         fs::create_dir_all(root.path().join(&other).parent().unwrap()).unwrap();
         fs::copy(kept.path().join(&row), root.path().join(&other)).unwrap();
-        assert_eq!(expired(root.path(), 1, started + 2 * DAY_US, false).runs, 2);
+        assert_eq!(expired(root.path(), 1, started + 3 * DAY_US, false).runs, 2);
         assert_eq!(fixture::files(root.path()).len(), 0);
     }
 
@@ -180,8 +182,8 @@ mod tests {
         let started = date_of(root.path()).0;
         let store = crate::dataset::store::open(root.path()).unwrap();
         let run = files::find(&store).unwrap().remove(0);
-        assert!(has_ended_before(&run, UnixMicros(started + DAY_US)));
-        assert!(!has_ended_before(&run, UnixMicros(started)));
+        assert!(has_ended_before(&run, UnixMicros(started + 2 * DAY_US)));
+        assert!(!has_ended_before(&run, UnixMicros(started + DAY_US)));
         fs::write(run.row.path(), "no Parquet").unwrap();
         assert!(has_ended_before(&run, UnixMicros(started)), "then the files' dates decide");
     }

@@ -66,7 +66,10 @@ impl Store for FailingStore {
     }
 
     fn publish(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<(), OutputError> {
-        self.publish_new(folder, name, bytes).map(drop)
+        match self.publish_new(folder, name, bytes)? {
+            Published::Created => Ok(()),
+            Published::AlreadyThere => self.directory.publish(folder, name, bytes),
+        }
     }
 
     fn publish_new(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<Published, OutputError> {

@@ -42,6 +42,9 @@ pub struct LocalDirectory {
     held: Option<Arc<HeldDirectory>>,
 }
 
+/// Whether a name in a folder may be wanted.
+type Keeps<'a> = &'a dyn Fn(&Path, &str) -> bool;
+
 impl LocalDirectory {
     /// Whatever is created in it will belong to `owner` (user, group).
     pub fn new(root: &Path, owner: Option<(u32, u32)>) -> Self {
@@ -116,7 +119,7 @@ impl LocalDirectory {
         let has_hour = |above: &Path, hour: &str| {
             above.file_name().and_then(OsStr::to_str).is_some_and(|date| part.has_hour(date, hour))
         };
-        let keeps: [&dyn Fn(&Path, &str) -> bool; 4] =
+        let keeps: [Keeps<'_>; 4] =
             [&|_, date| part.has_date_of_bundles(date), &has_hour, &|_, _group| true, &|_, host| part.has_host(host)];
         let mut folders = vec![PathBuf::from(BUNDLES)];
         for keep in keeps {
