@@ -32,7 +32,7 @@ use self::{
     file::{BucketFile, Named},
 };
 use super::{
-    Claim, ClaimKind, Object, Part, Published, Store,
+    Claim, ClaimKind, Object, Part, Published, Stamp, Store,
     place::{BucketUrl, Cloud},
 };
 use crate::{
@@ -211,6 +211,11 @@ impl Store for Bucket {
         let named = self.named(file).map_err(|error| self.unread(file, &error))?;
         let size_bytes = named.size_bytes;
         Ok(Object::new(BucketFile::new(Arc::clone(&self.client), named), size_bytes))
+    }
+
+    fn stamp(&self, file: &Path) -> ReadResult<Stamp> {
+        let Named { size_bytes, tag, .. } = self.named(file).map_err(|error| self.unread(file, &error))?;
+        Ok(Stamp { size_bytes, tag })
     }
 
     fn publish(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {

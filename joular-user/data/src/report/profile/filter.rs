@@ -10,6 +10,7 @@ use foldhash::fast::RandomState;
 use thiserror::Error;
 
 use super::{
+    access::Access,
     catalog::{Catalog, Paths, Process, Run, Thread, ThreadIndex},
     handlers::{Handlers, Rules},
     moment::{DAY_US, Moment},
@@ -24,7 +25,7 @@ use crate::{
             files::RunFiles,
             marks::PhaseWindows,
             span::{Span, Stretches},
-            unreadable::Unreadable,
+            unreadable::{Skipped, SkippedRuns, Unreadable},
         },
         store::Part,
     },
@@ -84,6 +85,8 @@ pub struct Filter {
     pub no_infer: bool,
     /// Whether the energy of garbage collectors stands at the paths that are charged for it, and by what.
     pub charge_gc: Option<ChargeBy>,
+    /// What may be seen at all.
+    pub access: Access,
     /// What becomes of runs that cannot be read.
     pub unreadable: Unreadable,
     /// By which reading ends early.
@@ -118,7 +121,8 @@ impl Filter {
     /// Keeps the runs that are asked for. [`LAST`] means all runs of the recording that began last, of the hosts that are
     /// asked for.
     pub fn keep_runs<T>(&self, runs: &mut Vec<(Run, T)>) {
-        runs.retain(|(run, _)| self.hosts.allow(run.info.host.raw()));
+        let is_wanted = |host: &str| self.hosts.allow(host) && self.access.allows_host(host);
+        runs.retain(|(run, _)| is_wanted(run.info.host.raw()));
         let last = runs.iter().max_by_key(|(run, _)| run.info.started).filter(|_| self.runs.names(LAST));
         let last = last.map(|(run, _)| recording_of(&run.info.run_id).to_owned());
         runs.retain(|(run, _)| {
@@ -151,8 +155,18 @@ impl Filter {
     /// The same without regard to time.
     pub(crate) fn may_name(&self, run: &RunFiles) -> bool {
         let is_any_run = self.runs.names(LAST);
-        run.place.host().is_none_or(|host| self.hosts.allow(host))
+        run.place.host().is_none_or(|host| self.hosts.allow(host) && self.access.allows_host(host))
             && run.place.run_id().is_none_or(|id| is_any_run || self.runs.allow(id))
+    }
+
+    /// Runs that were left out. Who may not see everything learns their number: their files' names say hosts.
+    pub fn skipped(&self) -> SkippedRuns {
+        let mut skipped = self.unreadable.skipped();
+        if !self.access.is_everything() {
+            let nameless = Skipped { path: "[not shown]".to_owned(), why: "it cannot be read".to_owned() };
+            skipped.skipped.iter_mut().for_each(|run| *run = nameless.clone());
+        }
+        skipped
     }
 
     /// The span in which a window of a run must start to count.
@@ -179,6 +193,7 @@ impl Filter {
             && [&process.pod, &process.pod_name].into_iter().any(|pod| self.pods.allow_known(pod.as_ref()))
             && self.namespaces.allow_known(process.namespace.as_ref())
             && self.labels.allow(|key| catalog.label_of(process, key))
+            && self.access.allows(catalog, process)
     }
 
     pub fn allows_thread(&self, thread: &Thread) -> bool {
