@@ -9,11 +9,21 @@ use std::{
 };
 
 use http_body_util::Full;
-use hyper::{Response, StatusCode, body::Bytes, header::HeaderMap};
+use hyper::{
+    Response, StatusCode,
+    body::Bytes,
+    header::{HeaderMap, HeaderName, HeaderValue},
+};
 use jiff::Timestamp;
-use joular_data::{caught::caught, model::units::UnixMicros};
+use joular_data::{
+    caught::caught,
+    dataset::store::Keeper,
+    model::units::UnixMicros,
+    report::profile::{Filter, has_run},
+    text::{escape, time},
+};
 use tokio::{
-    sync::{Semaphore, watch},
+    sync::{Mutex as Turns, Semaphore, watch},
     task::spawn_blocking,
     time::{sleep, timeout},
 };
@@ -25,25 +35,50 @@ use super::{
     hosts::Hosts,
     identity::Identity,
     openapi,
+    readers::Readers,
     routes::{self, Question},
+    terms::{LISTED, Reads, SPAN, Terms},
 };
-use crate::output::{
-    exposed,
-    http::{self, Answering, Answers, Asked, PLAIN},
+use crate::{
+    config::Sight,
+    output::{
+        exposed,
+        http::{self, Answering, Answers, Asked, PLAIN},
+    },
 };
 
 /// How long a question waits until others have been answered.
 pub(super) const WAIT: Duration = Duration::from_secs(30);
 
+/// Where an answer begins whose question did not say it.
+const BEGIN: HeaderName = HeaderName::from_static("joular-from");
+
 type Outcome = Result<Answer, Refusal>;
+
+/// How a data set is served.
+#[derive(Debug)]
+pub struct Setting {
+    pub place: PathBuf,
+    /// What keeps the place, if it is a bucket.
+    pub bucket: Option<Arc<Keeper>>,
+    pub hosts: Hosts,
+    pub readers: Readers,
+    /// At a time.
+    pub scans: usize,
+    pub scan_time: Duration,
+    /// Of the files that a question may read; `None`: any.
+    pub scan_bytes: Option<u64>,
+    pub most_nodes: usize,
+    pub cache_bytes: u64,
+}
 
 /// What a server has.
 pub struct Desk {
-    place: PathBuf,
-    hosts: Hosts,
-    scan_time: Duration,
+    setting: Setting,
     scans: Arc<Semaphore>,
     shared: Mutex<Shared>,
+    /// When somebody looked whether there is a run in the bucket, and what that showed.
+    ready: Turns<Option<(Instant, bool)>>,
     counters: Counters,
 }
 
@@ -57,14 +92,13 @@ struct Shared {
 }
 
 impl Desk {
-    pub fn new(place: PathBuf, hosts: Hosts, scans: usize, scan_time: Duration, cache_bytes: u64) -> Self {
+    pub fn new(setting: Setting) -> Self {
         Self {
-            place,
-            hosts,
-            scan_time,
-            scans: Arc::new(Semaphore::new(scans)),
-            shared: Mutex::new(Shared { cache: Cache::new(cache_bytes), open: HashMap::new() }),
+            scans: Arc::new(Semaphore::new(setting.scans)),
+            shared: Mutex::new(Shared { cache: Cache::new(setting.cache_bytes), open: HashMap::new() }),
+            ready: Turns::default(),
             counters: Counters::default(),
+            setting,
         }
     }
 
@@ -82,38 +116,88 @@ impl Desk {
     /// The answer, and what its path is called.
     async fn routed(self: &Arc<Self>, asked: &Asked) -> (&'static str, Response<Full<Bytes>>) {
         let path = asked.uri.path();
-        if !self.hosts.allow(&asked.uri, &asked.headers) {
+        let readers = &self.setting.readers;
+        let hosts = Hosts { has_token: readers.takes_any_name(asked), ..self.setting.hosts };
+        if !hosts.allow(&asked.uri, &asked.headers) {
             let text = "this server has another name: ask it as localhost, or by the address that --listen has\n";
             return (routes::name_of(path), guarded_text(http::response(StatusCode::FORBIDDEN, PLAIN, text)));
         }
         match path {
             "/livez" => return ("/livez", guarded_text(http::response(StatusCode::OK, PLAIN, "ok\n"))),
             "/readyz" => return ("/readyz", self.ready().await),
-            _ if !asked.is_allowed => return (routes::name_of(path), guarded_text(http::unauthorised())),
-            "/metrics" => return ("/metrics", self.metrics(&asked.headers)),
-            "/openapi.json" => return ("/openapi.json", given(openapi::document())),
             _ => {}
         }
-        let now = UnixMicros(Timestamp::now().as_second().saturating_mul(1_000_000));
-        let question = routes::question(path, asked.uri.query().unwrap_or_default(), now);
-        let outcome = match question {
-            Ok(question) => self.outcome(question).await,
-            Err(refusal) => Err(refusal),
+        let sight = match readers.sight(asked) {
+            Ok(sight) => sight,
+            Err(unknown) => return (routes::name_of(path), guarded_text(unknown.into_response())),
         };
-        (routes::name_of(path), given(outcome))
+        match path {
+            "/metrics" => return ("/metrics", self.metrics(&asked.headers)),
+            "/openapi.json" => return ("/openapi.json", given(openapi::document(), None)),
+            _ => {}
+        }
+        let terms = self.terms(sight);
+        let question = routes::question(path, asked.uri.query().unwrap_or_default(), &terms);
+        let response = match question {
+            Ok(question) => {
+                let begin = question.begin;
+                given(self.outcome(question, &terms).await, begin)
+            }
+            Err(refusal) => given(Err(refusal), None),
+        };
+        (routes::name_of(path), response)
     }
 
-    async fn identity(&self) -> Result<Identity, Refusal> {
-        let place = self.place.clone();
-        let found = spawn_blocking(move || Identity::of(&place)).await;
+    fn terms(&self, sight: Sight) -> Terms {
+        let now_us = Timestamp::now().as_second().saturating_mul(1_000_000);
+        // What is later than the listing is not known, and so equal questions about relative times are equal for longer.
+        let listed_us = i64::try_from(LISTED.as_micros()).unwrap_or(1);
+        let is_bucket = self.setting.bucket.is_some();
+        let now = UnixMicros(if is_bucket { now_us - now_us.rem_euclid(listed_us) } else { now_us });
+        let most_nodes = self.setting.most_nodes;
+        Terms { now, span: is_bucket.then_some(SPAN), most_nodes, sight }
+    }
+
+    /// The state of what a question reads. It is no more than may be read.
+    async fn identity(&self, reads: Reads, parts: Vec<Filter>) -> Result<Identity, Refusal> {
+        let Setting { place, scan_bytes, bucket, scan_time, .. } = &self.setting;
+        let (place, most, is_bucket) = (place.clone(), *scan_bytes, bucket.is_some());
+        let found = spawn_blocking(move || {
+            let listed = if is_bucket || most.is_some() { Some(reads.listed(&place, &parts, most)?) } else { None };
+            match listed.filter(|_| is_bucket) {
+                Some(listed) => Ok(Identity::of_listed(&listed)),
+                None => Identity::of(&place)
+                    .map_err(|error| Refusal::later("data_set", format!("listing the data set: {error}"))),
+            }
+        });
+        let Ok(found) = timeout(*scan_time, found).await else {
+            let message = "listing took longer than --timeout: ask for less time or fewer hosts";
+            return Err(Refusal::later("too_long", message.to_owned()));
+        };
+        found.map_err(|error| Refusal::broken(error.to_string()))?
+    }
+
+    /// Whether there is a run. A bucket is not asked for every probe.
+    async fn has_run(&self) -> Result<bool, Refusal> {
+        let mut ready = self.ready.lock().await;
+        if let Some((at, has_run)) = *ready
+            && at.elapsed() < LISTED
+            && self.setting.bucket.is_some()
+        {
+            return Ok(has_run);
+        }
+        let place = self.setting.place.clone();
+        let found = spawn_blocking(move || has_run(&place)).await;
         let found = found.map_err(|error| Refusal::broken(error.to_string()))?;
-        found.map_err(|error| Refusal::later("data_set", format!("listing the data set: {error}")))
+        let found = found.map_err(|error| Refusal::later("data_set", escape(&error.to_string())))?;
+        *ready = Some((Instant::now(), found));
+        Ok(found)
     }
 
     async fn ready(&self) -> Response<Full<Bytes>> {
-        let (status, text) = match self.identity().await {
-            Ok(Identity { has_runs: true, .. }) => (StatusCode::OK, "there are runs\n".to_owned()),
-            Ok(_) => (StatusCode::SERVICE_UNAVAILABLE, "there is no run in the data set yet\n".to_owned()),
+        let (status, text) = match self.has_run().await {
+            Ok(true) => (StatusCode::OK, "there are runs\n".to_owned()),
+            Ok(false) => (StatusCode::SERVICE_UNAVAILABLE, "there is no run in the data set yet\n".to_owned()),
             Err(refusal) => (refusal.status, refusal.message + "\n"),
         };
         guarded_text(http::response(status, PLAIN, text))
@@ -124,14 +208,17 @@ impl Desk {
         guarded_text(exposed(headers, self.counters.text(cache_bytes)))
     }
 
-    async fn outcome(self: &Arc<Self>, question: Question) -> Outcome {
-        let identity = self.identity().await?;
+    async fn outcome(self: &Arc<Self>, question: Question, terms: &Terms) -> Outcome {
+        let identity = self.identity(question.reads, question.parts.clone()).await;
+        let identity = identity.map_err(|refusal| terms.told(refusal))?;
         let mut outcome = match self.known_or_open(identity, question) {
             Ok(answer) => return Ok(answer),
             Err(receiver) => receiver,
         };
         let done = outcome.wait_for(Option::is_some).await.ok().and_then(|outcome| outcome.clone());
-        done.unwrap_or_else(|| Err(Refusal::later("ended", "the server gave this question up: ask again".to_owned())))
+        let done =
+            done.ok_or_else(|| Refusal::later("ended", "the server gave this question up: ask again".to_owned()))?;
+        done.map_err(|refusal| terms.told(refusal))
     }
 
     /// An answer that is known, or where it will come.
@@ -192,17 +279,25 @@ impl Desk {
             return Err(Refusal::later("busy", message.to_owned()));
         };
         self.counters.scanned();
-        let (place, work) = (self.place.clone(), question.work);
+        let (place, work) = (self.setting.place.clone(), question.work);
+        let bucket = self.setting.bucket.clone();
         // It has its place until it really ends, which after it is stopped is when the next rows come.
         let work = spawn_blocking(move || {
             let _permit = permit;
-            caught(|| work(&place))
+            let outcome = caught(|| work(&place));
+            if let (Some(bucket), Some(Err(refusal))) = (bucket, &outcome)
+                && refusal.status.is_server_error()
+            {
+                // A file may have gone that was there.
+                bucket.forget();
+            }
+            outcome
         });
         tokio::select! {
             done = work => done.ok().flatten().unwrap_or_else(|| {
                 Err(Refusal::broken("this question met a defect: please report it with the address".to_owned()))
             }),
-            () = sleep(self.scan_time) => {
+            () = sleep(self.setting.scan_time) => {
                 question.stop.now();
                 let message = "reading took longer than --timeout: ask for less time or less of the data set";
                 Err(Refusal::later("too_long", message.to_owned()))
@@ -211,8 +306,13 @@ impl Desk {
     }
 }
 
-fn given(outcome: Outcome) -> Response<Full<Bytes>> {
-    outcome.map_or_else(Refusal::into_response, Answer::into_response)
+/// An answer as it is sent, with its beginning if the question did not say that.
+fn given(outcome: Outcome, begin: Option<UnixMicros>) -> Response<Full<Bytes>> {
+    let mut response = outcome.map_or_else(Refusal::into_response, Answer::into_response);
+    if let Some(begin) = begin.and_then(|begin| HeaderValue::try_from(time(begin)).ok()) {
+        response.headers_mut().insert(BEGIN, begin);
+    }
+    response
 }
 
 impl Answers for Desk {

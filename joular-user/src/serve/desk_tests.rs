@@ -45,7 +45,17 @@ impl Served {
         let server = Server::bind("127.0.0.1:0".parse().unwrap(), None, None).unwrap();
         let address = server.address().unwrap();
         let hosts = Hosts { listened: address.ip(), has_token: false };
-        let desk = Desk::new(data.path().to_owned(), hosts, scans, time, cache);
+        let desk = Desk::new(Setting {
+            place: data.path().to_owned(),
+            bucket: None,
+            hosts,
+            readers: Readers::default(),
+            scans,
+            scan_time: time,
+            scan_bytes: None,
+            most_nodes: 100_000,
+            cache_bytes: cache,
+        });
         let limits = Limits {
             header_time: Duration::from_secs(5),
             connection_time: Duration::from_secs(60),

@@ -2,7 +2,7 @@
 //!
 //! [`routes`] has the paths. Each makes a question of what [`query`] understands, and [`desk`] answers it: from what is
 //! kept ([`cache`]), with others who ask the same, or by reading the data set ([`scan`]). It writes nothing, and nobody
-//! gets an answer who has no token ([`crate::output::http`]) or asks by another name ([`hosts`]).
+//! gets an answer who is not known ([`readers`]), asks by another name ([`hosts`]), or for more than the [`terms`] allow.
 
 mod answer;
 mod api;
@@ -16,17 +16,34 @@ mod openapi;
 mod pages;
 mod parts;
 mod query;
+mod readers;
 mod routes;
 mod scan;
+mod terms;
 
-use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use joular_data::{
-    dataset::{DataSetError, store},
+    dataset::{
+        DataSetError,
+        store::{self, Keeper},
+    },
+    report::profile::has_run,
     text::escape,
 };
 
-use self::{desk::Desk, hosts::Hosts};
+use self::{
+    desk::{Desk, Setting},
+    hosts::Hosts,
+    readers::Readers,
+    terms::LISTED,
+};
 use crate::{
     cli::Exit,
     config::{Serving, TlsFiles},
@@ -68,13 +85,18 @@ impl ServeError {
 /// # Errors
 /// If there is no data set that can be watched, or it cannot be served so.
 pub fn run(serving: &Serving) -> Result<(), ServeError> {
-    store::refuse_bucket("serving", &serving.data)?;
-    drop(store::open(&serving.data)?);
+    // It has an event loop of its own, so it must not be dropped within another one: here it outlives that.
+    let bucket = store::keep(&serving.data, LISTED, serving.cache_bytes)?;
+    match &bucket {
+        // Whether it can be read at all is better known now.
+        Some(_) => drop(has_run(&serving.data)?),
+        None => drop(store::open(&serving.data)?),
+    }
+    warn_of_readers(serving);
     let server = server(serving)?;
     let failed = |source| ServeError::Listen { address: serving.address, source };
     let address = server.address().map_err(failed)?;
-    let hosts = Hosts { listened: address.ip(), has_token: serving.token.is_some() };
-    let desk = Desk::new(serving.data.clone(), hosts, serving.scans, serving.timeout, serving.cache_bytes);
+    let desk = Desk::new(setting(serving, address.ip(), bucket.clone()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Signals)?;
     runtime.block_on(async {
         let mut shutdown = Shutdown::listen(Exit::Success.code()).map_err(ServeError::Signals)?;
@@ -87,6 +109,33 @@ pub fn run(serving: &Serving) -> Result<(), ServeError> {
         shutdown.requested().await;
         Ok::<_, ServeError>(())
     })
+}
+
+fn setting(serving: &Serving, listened: IpAddr, bucket: Option<Arc<Keeper>>) -> Setting {
+    let has_token = serving.token.is_some();
+    let Serving { token_user, trust, access, .. } = serving.clone();
+    Setting {
+        place: serving.data.clone(),
+        bucket,
+        hosts: Hosts { listened, has_token },
+        readers: Readers { has_token, token_user, trust, rules: access },
+        scans: serving.scans,
+        scan_time: serving.timeout,
+        scan_bytes: serving.scan_bytes,
+        most_nodes: serving.most_nodes,
+        cache_bytes: serving.cache_bytes,
+    }
+}
+
+/// Says what others on the network could do.
+fn warn_of_readers(serving: &Serving) {
+    let is_open = serving.tls.is_none() && !serving.address.ip().to_canonical().is_loopback();
+    if is_open && serving.trust.is_some() {
+        messages::warn(
+            "without --certificate, whoever sees the traffic between the proxy and this server can read it, and change who \
+             asks: use TLS, or a network of these two alone",
+        );
+    }
 }
 
 fn server(serving: &Serving) -> Result<Server, ServeError> {

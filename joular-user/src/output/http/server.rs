@@ -4,7 +4,7 @@ use std::{
     convert::Infallible,
     future::Future,
     io,
-    net::{SocketAddr, TcpListener},
+    net::{IpAddr, SocketAddr, TcpListener},
     pin::Pin,
     sync::Arc,
     thread::{self, JoinHandle},
@@ -57,6 +57,8 @@ pub struct Limits {
 pub struct Asked {
     pub uri: Uri,
     pub headers: HeaderMap,
+    /// The other end of the connection: a proxy's address, if one stands between.
+    pub client: IpAddr,
     /// Whether the client has shown that it may read what not all may.
     pub is_allowed: bool,
 }
@@ -142,18 +144,19 @@ async fn serve(mut server: Server, limits: Limits, answers: Arc<dyn Answers>) {
                 let (acceptor, token) = (server.tls.as_mut().map(Tls::acceptor), token.clone());
                 let answers = Arc::clone(&answers);
                 let expects_certificate = server.tls.as_ref().is_some_and(Tls::expects_certificates);
-                let seat = Arc::new(seats.take(client.ip()));
+                let client = client.ip();
+                let seat = Arc::new(seats.take(client));
                 let number = seat.number();
                 let task = tokio::spawn(async move {
                     let connection = async {
                         match acceptor {
-                            None => connection(stream, limits, seat, token, true, answers).await,
+                            None => connection(stream, limits, seat, token, (client, true), answers).await,
                             Some(acceptor) => {
                                 if let Ok(stream) = acceptor.accept(stream).await {
                                     // One that is not signed as it should be ends the handshake.
                                     let has_shown_one = stream.get_ref().1.peer_certificates().is_some();
                                     let is_known = has_shown_one || !expects_certificate;
-                                    connection(stream, limits, seat, token, is_known, answers).await;
+                                    connection(stream, limits, seat, token, (client, is_known), answers).await;
                                 }
                             }
                         }
@@ -173,7 +176,7 @@ async fn connection(
     limits: Limits,
     seat: Arc<Seat>,
     token: Arc<Option<Token>>,
-    is_known: bool,
+    (client, is_known): (IpAddr, bool),
     answers: Arc<dyn Answers>,
 ) {
     let answer = service_fn(move |request: Request<hyper::body::Incoming>| {
@@ -185,7 +188,7 @@ async fn connection(
         let refused = refused(&parts.method);
         let answers = Arc::clone(&answers);
         async move {
-            let asked = Asked { uri: parts.uri, headers: parts.headers, is_allowed };
+            let asked = Asked { uri: parts.uri, headers: parts.headers, client, is_allowed };
             Ok::<_, Infallible>(match refused {
                 Some(refused) => refused,
                 None => answers.answer(asked).await,
