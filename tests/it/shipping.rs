@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// A data set of several runs that have ended.
-fn recorded(parent: &Path) -> String {
+pub fn recorded(parent: &Path) -> String {
     let path = parent.join("recorded").to_str().unwrap().to_owned();
     let arguments = ["--replay", &recording(), "--quiet", "--flush", "1s", "--rotate", "10s", "--output", &path];
     let finished = joular_bpf(&arguments);
@@ -55,7 +55,7 @@ fn a_directory_gets_each_run_once_with_all_sums() {
     }
 }
 
-fn with(environment: &[(&str, String)], arguments: &[&str]) -> Finished {
+pub fn with(environment: &[(&str, String)], arguments: &[&str]) -> Finished {
     let mut command = Command::new(paths::joular_bpf());
     command.args(arguments).envs(environment.iter().map(|(name, value)| (name, value)));
     Running::spawn("joular-bpf", &mut command).unwrap().finish(LIMIT).unwrap()

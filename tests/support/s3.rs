@@ -48,4 +48,13 @@ impl S3 {
         self.process.say(line)?;
         self.process.wait_stdout("done", ANSWER).map(drop)
     }
+
+    /// How many listings it was asked for.
+    pub fn lists(&mut self) -> Result<u64> {
+        self.process.forget_seen();
+        self.process.say("lists")?;
+        let said = self.process.wait_stdout("lists ", ANSWER)?;
+        self.process.wait_stdout("done", ANSWER)?;
+        said.trim_start_matches("lists ").trim().parse().with_context(|| format!("a number: {said}"))
+    }
 }

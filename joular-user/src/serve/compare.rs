@@ -76,8 +76,11 @@ pub fn page(asking: &Asking<'_>) -> Result<Work, Refusal> {
         let [left, right] = &sides;
         let filters = [&left.filter, &right.filter];
         let found = diff::run_parts(place, filters, left.app.as_ref(), &choices)?;
-        let mut before = Markup::of("<div class=\"pages\">\n<div class=\"bar\">\n");
         // The page has a header of its own.
+        let mut before = Markup::of(
+            "<a class=\"skip\" href=\"#rows\">Skip to the content</a>\n\
+             <div class=\"pages\" role=\"region\" aria-label=\"joular-bpf\">\n<div class=\"bar\">\n",
+        );
         before.add(&head).raw("</div>\n</div>\n<div class=\"before\">\n").add(&form).raw("</div>\n");
         Ok(Answer::page(found.served_page(&choices, filters, left.app.as_ref(), &before)?))
     }))

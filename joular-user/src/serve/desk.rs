@@ -20,7 +20,7 @@ use joular_data::{
     dataset::store::Keeper,
     model::units::UnixMicros,
     report::profile::{Filter, has_run},
-    text::{escape, time},
+    text::time,
 };
 use tokio::{
     sync::{Mutex as Turns, Semaphore, watch},
@@ -148,7 +148,7 @@ impl Desk {
         (routes::name_of(path), response)
     }
 
-    fn terms(&self, sight: Sight) -> Terms {
+    pub(super) fn terms(&self, sight: Sight) -> Terms {
         let now_us = Timestamp::now().as_second().saturating_mul(1_000_000);
         // What is later than the listing is not known, and so equal questions about relative times are equal for longer.
         let listed_us = i64::try_from(LISTED.as_micros()).unwrap_or(1);
@@ -189,7 +189,10 @@ impl Desk {
         let place = self.setting.place.clone();
         let found = spawn_blocking(move || has_run(&place)).await;
         let found = found.map_err(|error| Refusal::broken(error.to_string()))?;
-        let found = found.map_err(|error| Refusal::later("data_set", escape(&error.to_string())))?;
+        // Probes need no token, so they are not told where the data set is.
+        let found = found.map_err(|_| {
+            Refusal::later("data_set", "the data set cannot be listed: questions about it say why".to_owned())
+        })?;
         *ready = Some((Instant::now(), found));
         Ok(found)
     }

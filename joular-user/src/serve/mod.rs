@@ -20,6 +20,8 @@ mod readers;
 mod routes;
 mod scan;
 mod terms;
+#[cfg(test)]
+mod walk_tests;
 
 use std::{
     io,
