@@ -23,7 +23,7 @@ use joular_data::{
     text::time,
 };
 use tokio::{
-    sync::{Mutex as Turns, Semaphore, watch},
+    sync::{Mutex as Turns, OwnedSemaphorePermit, Semaphore, watch},
     task::spawn_blocking,
     time::{sleep, timeout},
 };
@@ -76,9 +76,11 @@ pub struct Setting {
 pub struct Desk {
     setting: Setting,
     scans: Arc<Semaphore>,
+    /// As many listings of a bucket at a time as scans.
+    listings: Arc<Semaphore>,
     shared: Mutex<Shared>,
     /// When somebody looked whether there is a run in the bucket, and what that showed.
-    ready: Turns<Option<(Instant, bool)>>,
+    ready: Turns<Option<(Instant, Result<bool, Refusal>)>>,
     counters: Counters,
 }
 
@@ -95,6 +97,7 @@ impl Desk {
     pub fn new(setting: Setting) -> Self {
         Self {
             scans: Arc::new(Semaphore::new(setting.scans)),
+            listings: Arc::new(Semaphore::new(setting.scans)),
             shared: Mutex::new(Shared { cache: Cache::new(setting.cache_bytes), open: HashMap::new() }),
             ready: Turns::default(),
             counters: Counters::default(),
@@ -148,7 +151,7 @@ impl Desk {
         (routes::name_of(path), response)
     }
 
-    pub(super) fn terms(&self, sight: Sight) -> Terms {
+    fn terms(&self, sight: Sight) -> Terms {
         let now_us = Timestamp::now().as_second().saturating_mul(1_000_000);
         // What is later than the listing is not known, and so equal questions about relative times are equal for longer.
         let listed_us = i64::try_from(LISTED.as_micros()).unwrap_or(1);
@@ -162,7 +165,9 @@ impl Desk {
     async fn identity(&self, reads: Reads, parts: Vec<Filter>) -> Result<Identity, Refusal> {
         let Setting { place, scan_bytes, bucket, scan_time, .. } = &self.setting;
         let (place, most, is_bucket) = (place.clone(), *scan_bytes, bucket.is_some());
+        let turn = if is_bucket { Some(turn(&self.listings).await?) } else { None };
         let found = spawn_blocking(move || {
+            let _turn = turn;
             let listed = if is_bucket || most.is_some() { Some(reads.listed(&place, &parts, most)?) } else { None };
             match listed.filter(|_| is_bucket) {
                 Some(listed) => Ok(Identity::of_listed(&listed)),
@@ -180,21 +185,21 @@ impl Desk {
     /// Whether there is a run. A bucket is not asked for every probe.
     async fn has_run(&self) -> Result<bool, Refusal> {
         let mut ready = self.ready.lock().await;
-        if let Some((at, has_run)) = *ready
+        if let Some((at, known)) = &*ready
             && at.elapsed() < LISTED
             && self.setting.bucket.is_some()
         {
-            return Ok(has_run);
+            return known.clone();
         }
         let place = self.setting.place.clone();
         let found = spawn_blocking(move || has_run(&place)).await;
-        let found = found.map_err(|error| Refusal::broken(error.to_string()))?;
-        // Probes need no token, so they are not told where the data set is.
-        let found = found.map_err(|_| {
-            Refusal::later("data_set", "the data set cannot be listed: questions about it say why".to_owned())
-        })?;
-        *ready = Some((Instant::now(), found));
-        Ok(found)
+        let found = found.map_err(|error| Refusal::broken(error.to_string())).and_then(|found| {
+            // Probes need no token, so they are not told where the data set is.
+            let message = "the data set cannot be listed: questions about it say why";
+            found.map_err(|_| Refusal::later("data_set", message.to_owned()))
+        });
+        *ready = Some((Instant::now(), found.clone()));
+        found
     }
 
     async fn ready(&self) -> Response<Full<Bytes>> {
@@ -277,10 +282,7 @@ impl Desk {
     }
 
     async fn scan(&self, question: Question) -> Outcome {
-        let Ok(Ok(permit)) = timeout(WAIT, Arc::clone(&self.scans).acquire_owned()).await else {
-            let message = "others are being answered: ask again, or start the server with more --requests";
-            return Err(Refusal::later("busy", message.to_owned()));
-        };
+        let permit = turn(&self.scans).await?;
         self.counters.scanned();
         let (place, work) = (self.setting.place.clone(), question.work);
         let bucket = self.setting.bucket.clone();
@@ -307,6 +309,15 @@ impl Desk {
             }
         }
     }
+}
+
+/// The right to work, when it is one's turn.
+async fn turn(turns: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
+    let Ok(Ok(permit)) = timeout(WAIT, Arc::clone(turns).acquire_owned()).await else {
+        let message = "others are being answered: ask again, or start the server with more --requests";
+        return Err(Refusal::later("busy", message.to_owned()));
+    };
+    Ok(permit)
 }
 
 /// An answer as it is sent, with its beginning if the question did not say that.
