@@ -16,6 +16,7 @@ mod openapi;
 mod pages;
 mod parts;
 mod query;
+mod question;
 mod readers;
 mod routes;
 mod scan;

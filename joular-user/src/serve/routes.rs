@@ -1,37 +1,17 @@
 //! Knows the paths: what each answers, and which parameters it has.
 
-use std::{cell::RefCell, path::Path};
-
-use joular_data::{
-    model::units::UnixMicros,
-    report::profile::{Filter, Stop},
-};
 use percent_encoding::percent_decode_str;
 
+pub use super::question::{Question, Work};
 use super::{
-    answer::{Answer, GZIP, HTML, JSON, Refusal},
+    answer::{GZIP, HTML, JSON, Refusal},
     api, compare, pages,
     query::{
         APP, BY, GROUP, MEASURE, NODES, ONE_BY, PER, Parameter, Part, Query, REFRESH, SELECTION, SIDES, TOP, VIEW,
     },
+    question::Bounds,
     terms::{Reads, Terms},
 };
-
-/// Reads a data set for an answer.
-pub type Work = Box<dyn FnOnce(&Path) -> Result<Answer, Refusal> + Send>;
-
-/// A question that is understood.
-pub struct Question {
-    /// Equal questions have equal keys.
-    pub key: String,
-    pub work: Work,
-    pub stop: Stop,
-    pub reads: Reads,
-    /// The parts of the data set that the answer is made of.
-    pub parts: Vec<Filter>,
-    /// Where it begins, if the question did not say that.
-    pub begin: Option<UnixMicros>,
-}
 
 /// What a path asks for.
 pub struct Asking<'a> {
@@ -40,12 +20,9 @@ pub struct Asking<'a> {
     pub name: &'a str,
     pub query: &'a Query,
     pub terms: &'a Terms,
-    stop: &'a Stop,
-    parts: RefCell<Vec<Filter>>,
-    begin: RefCell<Option<UnixMicros>>,
+    bounds: &'a Bounds<'a>,
 }
 
-/// All parts that are asked for come from here, so that none goes beyond the terms.
 impl Asking<'_> {
     pub fn part(&self) -> Result<Part, Refusal> {
         self.part_of(self.query)
@@ -61,12 +38,8 @@ impl Asking<'_> {
     }
 
     fn part_of_side(&self, query: &Query, side: &str) -> Result<Part, Refusal> {
-        let mut part = query.part(side, self.terms.now, self.stop)?;
-        if let Some(begin) = self.terms.limit(&mut part.filter) {
-            *self.begin.borrow_mut() = Some(begin);
-        }
-        self.parts.borrow_mut().push(part.filter.clone());
-        Ok(part)
+        let Part { filter, app } = query.part(side, self.terms.now, self.bounds.stop())?;
+        Ok(Part { filter: self.bounds.limited(filter), app })
     }
 }
 
@@ -169,24 +142,19 @@ pub fn question(path: &str, query: &str, terms: &Terms) -> Result<Question, Refu
     let (route, name) = find(path).ok_or_else(Refusal::nowhere)?;
     let name = percent_decode_str(name).decode_utf8_lossy();
     let query = Query::parse(query, &route.parameters.concat(), route.has_sides)?;
-    let stop = Stop::default();
-    let (parts, begin) = Default::default();
-    let asking = Asking { path, name: &name, query: &query, terms, stop: &stop, parts, begin };
-    let work = (route.work)(&asking)?;
-    let (parts, begin) = (asking.parts.into_inner(), asking.begin.into_inner());
-    terms.check(route.reads, &parts)?;
-    // Where time is relative, the moment is part of the question.
+    let bounds = Bounds::new(terms);
+    let work = (route.work)(&Asking { path, name: &name, query: &query, terms, bounds: &bounds })?;
     let is_time = |name: &str| ["from", "until"].iter().any(|end| name.ends_with(end));
     let is_relative = query.pairs().any(|(name, value)| is_time(name) && value.starts_with("now"));
-    let moment = if is_relative || begin.is_some() { terms.now.0 } else { 0 };
-    // Those who may see something else get answers of their own.
-    let key = format!("{}#{moment}#{}", query.link(path), terms.sight.key);
-    Ok(Question { key, work, stop, reads: route.reads, parts, begin })
+    bounds.question(&query.link(path), is_relative, route.reads, work)
 }
 
 #[cfg(test)]
 mod tests {
-    use joular_data::report::profile::{Access, Allowance};
+    use joular_data::{
+        model::units::UnixMicros,
+        report::profile::{Access, Allowance},
+    };
 
     use super::{super::terms::SPAN, *};
     use crate::config::Sight;

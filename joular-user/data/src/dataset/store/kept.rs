@@ -134,8 +134,30 @@ impl Kept {
         listings.push(Arc::clone(&new));
         new
     }
+
+    /// What `list` gives, or what it gave not long ago.
+    fn known(
+        &self,
+        tables: &[&str],
+        part: &Part,
+        most: usize,
+        list: impl FnOnce() -> ReadResult<Vec<PathBuf>>,
+    ) -> ReadResult<Vec<PathBuf>> {
+        let listing = self.listing(tables, part, most);
+        let mut found = lock(&listing.found);
+        if let Some((at, files)) = &*found
+            && at.elapsed() < self.known_for
+        {
+            return Ok(files.clone());
+        }
+        // What cannot be listed is asked for again.
+        let files = list()?;
+        *found = Some((Instant::now(), files.clone()));
+        Ok(files)
+    }
 }
 
+/// What is far away is asked as seldom as may be; all else is passed on.
 impl Store for Kept {
     fn path(&self) -> &Path {
         self.inner.path()
@@ -146,17 +168,7 @@ impl Store for Kept {
     }
 
     fn list_part(&self, tables: &[&str], part: &Part, most: usize) -> ReadResult<Vec<PathBuf>> {
-        let listing = self.listing(tables, part, most);
-        let mut found = lock(&listing.found);
-        if let Some((at, files)) = &*found
-            && at.elapsed() < self.known_for
-        {
-            return Ok(files.clone());
-        }
-        // What cannot be listed is asked for again.
-        let files = self.inner.list_part(tables, part, most)?;
-        *found = Some((Instant::now(), files.clone()));
-        Ok(files)
+        self.known(tables, part, most, || self.inner.list_part(tables, part, most))
     }
 
     fn expect(&self, files: &mut dyn Iterator<Item = &Path>) {

@@ -1,6 +1,6 @@
 //! Says how much a question has to read, and whether that changed: by the names, sizes and tags of files alone.
 
-use std::{hash::Hasher as _, path::Path};
+use std::{collections::HashSet, hash::Hasher as _, path::Path};
 
 use twox_hash::XxHash64;
 
@@ -45,7 +45,11 @@ impl Listed {
             let runs = found.runs.iter().chain(&found.without_row).filter(|run| filter.may_allow(run));
             // Parts that differ may have the same files.
             sums.begin();
-            runs.flat_map(files::RunFiles::all).try_for_each(|file| sums.add(file))?;
+            for run in runs {
+                // A file may have several tables.
+                let mut seen = HashSet::new();
+                run.all().filter(|file| seen.insert(file.path())).try_for_each(|file| sums.add(file))?;
+            }
         }
         Ok(sums.listed())
     }
