@@ -24,6 +24,8 @@ use crate::{
 const LISTINGS: u32 = 20;
 /// Parts whose listings are known at a time.
 const MOST_LISTINGS: usize = 64;
+/// Names in all of these together: some 200 MB.
+const MOST_NAMES: usize = 1_000_000;
 
 /// Places that are kept.
 static KEEPERS: Mutex<Vec<Weak<Keeper>>> = Mutex::new(Vec::new());
@@ -153,7 +155,25 @@ impl Kept {
         // What cannot be listed is asked for again.
         let files = list()?;
         *found = Some((Instant::now(), files.clone()));
+        drop(found);
+        self.trim();
         Ok(files)
+    }
+
+    /// Forgets listings whose time is over, and the oldest ones if all together have too many names.
+    fn trim(&self) {
+        let mut names = 0_usize;
+        let mut is_kept = |listing: &Arc<Listing>| match listing.found.try_lock() {
+            Ok(found) => found.as_ref().is_none_or(|(at, files)| {
+                names = names.saturating_add(files.len());
+                at.elapsed() < self.known_for && names <= MOST_NAMES
+            }),
+            // Somebody lists it.
+            Err(_) => true,
+        };
+        let mut listings = lock(&self.listings);
+        let newest_first: Vec<_> = listings.drain(..).rev().filter(&mut is_kept).collect();
+        listings.extend(newest_first.into_iter().rev());
     }
 }
 

@@ -83,6 +83,7 @@ fn many_who_ask_for_a_part_at_once_get_one_listing_and_others_their_own() {
     // Too many for this one, which is no answer for the others.
     assert!(store.list("runs", 0).is_err() && store.list("runs", 0).is_err());
     assert_eq!(inner.lists.load(Ordering::SeqCst), 5);
+    assert_eq!(store.listings.lock().unwrap().len(), 4);
 }
 
 #[test]
@@ -94,6 +95,7 @@ fn a_listing_is_made_again_when_its_time_is_over() {
     std::fs::write(root.path().join("runs/date=2026-03-01/host=a/a-2-0000.parquet"), "").unwrap();
     assert_eq!(store.list("runs", 10).unwrap().len(), 2);
     assert_eq!(inner.lists.load(Ordering::SeqCst), 2);
+    assert!(store.listings.lock().unwrap().is_empty(), "what is too old takes no memory");
 }
 
 #[test]
