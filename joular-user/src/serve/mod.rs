@@ -156,7 +156,8 @@ fn server(serving: &Serving) -> Result<Server, ServeError> {
 fn limits(scan_time: Duration) -> Limits {
     Limits {
         header_time: Duration::from_secs(5),
-        connection_time: (desk::WAIT + TRANSFER).saturating_add(scan_time),
+        // A bucket is listed before it is read.
+        connection_time: desk::WAIT.saturating_add(scan_time).saturating_mul(2).saturating_add(TRANSFER),
         header_bytes: 64 * 1024,
         connections: 256,
         connections_of_address: 256,

@@ -165,9 +165,9 @@ pub fn open(root: &Path) -> Result<Arc<dyn Store>> {
             }
             Ok(Arc::new(directory))
         }
-        Place::Bucket(url) => kept::kept(root, || {
-            bucket(root, &url).map_err(|cause| DataSetError::Bucket { path: root.into(), cause })
-        }),
+        Place::Bucket(url) => {
+            kept::kept(root, || bucket(root, &url).map_err(|cause| DataSetError::Bucket { path: root.into(), cause }))
+        }
     }
 }
 
