@@ -90,10 +90,12 @@ impl Reads {
     /// # Errors
     /// If they cannot be listed, or have more than `most` bytes.
     pub fn listed(self, place: &Path, parts: &[Filter], most: Option<u64>) -> Result<Listed, Refusal> {
+        const TEN_MIB: u64 = 10 << 20;
         let listed = match self {
-            Self::Parts => Listed::of(place, parts),
             Self::Rows => Listed::of_rows(place),
-            Self::Everything => Listed::of(place, [&Filter::default()]),
+            Self::Parts if !parts.is_empty() => Listed::of(place, parts),
+            // Of what names no part nothing less is known.
+            Self::Parts | Self::Everything => Listed::of(place, [&Filter::default()]),
         };
         let too_much = |message| Refusal { status: StatusCode::PAYLOAD_TOO_LARGE, code: "too_much", message };
         let listed = listed.map_err(|error| match error {
@@ -103,7 +105,11 @@ impl Reads {
             error => Refusal::later("data_set", format!("listing the data set: {}", escape(&error.to_string()))),
         })?;
         let Some(most) = most.filter(|most| listed.bytes > *most) else { return Ok(listed) };
-        let [has, may] = [listed.bytes, most].map(|bytes| format!("{} MiB", bytes.div_ceil(1 << 20)));
+        let size = |bytes: u64| match bytes {
+            ..TEN_MIB => format!("{} KiB", bytes.div_ceil(1 << 10)),
+            _ => format!("{} MiB", bytes.div_ceil(1 << 20)),
+        };
+        let (has, may) = (size(listed.bytes), size(most));
         let advice = match self {
             Self::Parts => "ask for less time (from, until) or fewer hosts (host)",
             Self::Rows | Self::Everything => "it is about the whole data set: ask joular-bpf runs or audit instead",
