@@ -2,7 +2,8 @@
 
 Usage: fleet.py ENGINE DATA [QUESTION ...] [--set NAME=VALUE ...] [--compact OUT [--hour 2026-03-01T12]]
 
-DATA is a directory of rollups (`joular-bpf rollup`) of any number of hosts. ENGINE is duckdb,
+DATA is a directory of rollups of any number of hosts: a place that they ship to (a file of all tables
+for each run, in `raw`), or what `joular-bpf rollup` writes (a folder for each table). ENGINE is duckdb,
 clickhouse, or spark; with Spark, DATA and OUT are what all its workers can read and write.
 A QUESTION is a file of docs/fleet/sql without its ending. Prints one JSON object per question.
 
@@ -16,6 +17,7 @@ import datetime
 import json
 import pathlib
 import shutil
+import sys
 
 SQL = pathlib.Path(__file__).parent / "sql"
 TABLES = ["methods", "processes", "jvms", "windows"]
@@ -31,6 +33,12 @@ ORDERS = {
 }
 
 
+def has_bundles(data):
+    """Whether the runs are files of all tables. A run that is there in both forms would count twice."""
+    has = {folder: next(pathlib.Path(data, folder).rglob("*.parquet"), None) for folder in ["raw", "runs"]}
+    if all(has.values()):
+        sys.exit(f"{data} has runs in raw/ and runs in folders of tables: name a place that has one of the two")
+    return has["raw"] is not None
 
 
 def quoted_with_quotes(value):
@@ -49,13 +57,15 @@ class DuckDB:
 
         self.connection = duckdb.connect()
         self.connection.execute("SET TimeZone = 'UTC'")
+        # Without types, a host called 7 is a number.
+        options = "union_by_name = true, hive_partitioning = true, hive_types = {'date': DATE, 'host': VARCHAR}"
         for table in TABLES:
-            # Without types, a host called 7 is a number.
-            self.view(
-                table,
-                f"SELECT * FROM read_parquet({self.quoted(f'{data}/{table}/**/*.parquet')}, union_by_name = true, "
-                "hive_partitioning = true, hive_types = {'date': DATE, 'host': VARCHAR})",
-            )
+            if has_bundles(data):
+                files = f"read_parquet({self.quoted(f'{data}/raw/**/*.parquet')}, {options})"
+                self.view(table, f"SELECT date, host, unnest({table}, max_depth := 2) FROM {files}")
+            else:
+                files = f"read_parquet({self.quoted(f'{data}/{table}/**/*.parquet')}, {options})"
+                self.view(table, f"SELECT * FROM {files}")
 
     def view(self, name, select):
         self.connection.execute(f"CREATE VIEW {name} AS {select}")
@@ -78,10 +88,18 @@ class ClickHouse:
         from chdb import session
 
         self.session = session.Session()
-        settings = ["session_timezone = 'UTC'", "use_hive_partitioning = 1"]
+        # Of bundles the run's row says host and date: ClickHouse takes a host called 7, if it is the first, for a number.
+        settings = ["session_timezone = 'UTC'", f"use_hive_partitioning = {int(not has_bundles(data))}"]
         self.session.query(f"SET {', '.join(settings)}")
         for table in TABLES:
-            self.view(table, f"SELECT * FROM file({self.quoted(f'{data}/{table}/**/*.parquet')}, 'Parquet')")
+            if has_bundles(data):
+                files = f"file({self.quoted(f'{data}/raw/**/*.parquet')}, 'Parquet')"
+                names = self.rows(f"SELECT tupleNames({table}[1]) AS names FROM {files} LIMIT 1")[0]["names"]
+                columns = ", ".join(f"row.{name} AS {name}" for name in names)
+                of_run = "toDate(runs[1].started) AS date, runs[1].hostname AS host"
+                self.view(table, f"SELECT {of_run}, {columns} FROM {files} ARRAY JOIN {table} AS row")
+            else:
+                self.view(table, f"SELECT * FROM file({self.quoted(f'{data}/{table}/**/*.parquet')}, 'Parquet')")
 
     def view(self, name, select):
         self.session.query(f"CREATE VIEW {name} AS {select}")
@@ -109,7 +127,11 @@ class Spark:
         # A host called 7 stays a text.
         self.spark.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
         for table in TABLES:
-            self.spark.read.parquet(f"{data}/{table}").createOrReplaceTempView(table)
+            if has_bundles(data):
+                rows = self.spark.read.parquet(f"{data}/raw").selectExpr("date", "host", f"inline({table})")
+            else:
+                rows = self.spark.read.parquet(f"{data}/{table}")
+            rows.createOrReplaceTempView(table)
 
     def view(self, name, select):
         self.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {select}")

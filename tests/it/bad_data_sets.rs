@@ -11,8 +11,8 @@ use joular_tests::{dataset::share, process::Finished};
 
 use crate::{bad_sets, documents::subcommands, joular_bpf};
 
-/// Subcommands that read no data set, more than that, or one again and again: `validate`, `jmh` and `serve` have tests of
-/// their own.
+/// Subcommands that read no data set, more than that, or one again and again: `validate`, `jmh`, `serve` and
+/// `mcp` have tests of their own.
 const OTHERS: &[&str] = &[
     "record",
     "requests",
@@ -28,6 +28,8 @@ const OTHERS: &[&str] = &[
     "validate",
     "jmh",
     "serve",
+    "expire",
+    "mcp",
     "support",
 ];
 
@@ -294,13 +296,13 @@ fn one_bad_run_of_two_is_left_out_by_what_only_reads() {
 
 #[test]
 fn another_schema_version_is_refused_with_what_to_use_instead() {
-    for (version, advice) in [("09", "the joular-bpf that wrote it"), ("12", "a newer joular-bpf")] {
+    for (version, advice) in [("09", "the joular-bpf that wrote it"), ("13", "a newer joular-bpf")] {
         let parent = tempfile::tempdir().unwrap();
         let data = parent.path().join("other");
         bad_sets::good(&data);
         bad_sets::of_version(&data, version.as_bytes().try_into().unwrap());
         let found = format!("it has schema version {version}");
-        let said = format!("this joular-bpf reads versions 10 to 11: use {advice}");
+        let said = format!("this joular-bpf reads versions 10 to 12: use {advice}");
         for line in command_lines() {
             expect_error(&line, &run(&line, &data), &[data.to_str().unwrap(), &found, &said]);
         }

@@ -38,7 +38,7 @@ fn runs(dir: &Path, watts: u64) -> PathBuf {
 }
 
 /// The same, of runs that were made a little differently.
-fn runs_of(dir: &Path, watts: u64, change: impl Fn(&mut RunInfo)) -> PathBuf {
+pub fn runs_of(dir: &Path, watts: u64, change: impl Fn(&mut RunInfo)) -> PathBuf {
     std::fs::create_dir_all(dir).unwrap();
     for run in 0..4_u64 {
         let one = dir.join(format!("run {run}"));
@@ -62,7 +62,7 @@ fn runs_of(dir: &Path, watts: u64, change: impl Fn(&mut RunInfo)) -> PathBuf {
 }
 
 /// Merges data sets, as their users do.
-fn copy(from: &Path, to: &Path) {
+pub fn copy(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let target = to.join(entry.file_name());

@@ -12,7 +12,7 @@ use std::{
 
 use joular_data::events::{Event, Service, ServiceFrom};
 use joular_tests::{
-    dataset::DataSet,
+    dataset::{DataSet, share},
     notes, paths,
     process::Running,
     python::{COMMON, ENGINES},
@@ -39,7 +39,7 @@ const SETTINGS: [&str; 7] =
     ["service=checkout", "before=1.0", "after=2.0", "work_before=1000", "work_after=1500", "price=0.3", "grams=250"];
 const QUESTIONS: [&str; 6] = ["services", "methods", "hosts", "vm_tax", "regressions", "cost"];
 
-/// A folder with the data sets `raw` and `minutes` of all hosts.
+/// A folder with the data sets `raw` and `minutes` of all hosts, and the place `shipped` that has the minutes as bundles.
 fn fleet() -> Arc<TempDir> {
     static FLEET: Shared<TempDir> = Shared::new();
     let make = || {
@@ -50,6 +50,10 @@ fn fleet() -> Arc<TempDir> {
         }
         let rolled = joular_bpf(&["rollup", raw.to_str().unwrap(), "--output", minutes.to_str().unwrap()]);
         assert_eq!(rolled.code(), Some(0), "{rolled:?}");
+        let shipped = folder.path().join("shipped");
+        share(&shipped)?;
+        let done = joular_bpf(&["ship", raw.to_str().unwrap(), shipped.to_str().unwrap()]);
+        assert_eq!(done.code(), Some(0), "{done:?}");
         Ok(folder)
     };
     FLEET.get(make).unwrap()
@@ -86,15 +90,20 @@ struct Answers {
     output: PathBuf,
 }
 
-/// Asks every question, after compacting to a folder of the engine's name.
+/// Asks every question of the minutes, after compacting to a folder of the engine's name.
 fn ask(engine: &str, fleet: &Path) -> Answers {
-    let output = fleet.join(engine);
+    ask_place(engine, fleet, "minutes", engine)
+}
+
+/// The same of a data set in the folder, compacting to another one.
+fn ask_place(engine: &str, fleet: &Path, place: &str, output: &str) -> Answers {
+    let output = fleet.join(output);
     let mut command = match engine {
         "duckdb" => fleet_py(&COMMON.interpreter().unwrap(), engine),
         "clickhouse" => fleet_py(&ENGINES.interpreter().unwrap(), engine),
         _ => ENGINES.script("fleet_on_spark.py").unwrap(),
     };
-    command.arg(fleet.join("minutes")).args(QUESTIONS).arg("--compact").arg(&output);
+    command.arg(fleet.join(place)).args(QUESTIONS).arg("--compact").arg(&output);
     command.args(SETTINGS.iter().flat_map(|setting| ["--set", setting])).args(["--set", "pue=1.4"]);
     let finished = Running::spawn(engine, command.current_dir(fleet)).unwrap().finish(LIMIT).unwrap();
     assert_eq!(finished.code(), Some(0), "{engine}: {}", finished.stderr);
@@ -245,6 +254,27 @@ fn clickhouse_answers_and_compacts_as_duckdb_does() {
     }
     let fleet = fleet();
     expect_same("ClickHouse", &ask("clickhouse", fleet.path()), fleet.path());
+}
+
+#[test]
+fn bundles_are_asked_and_compacted_as_files_of_tables_are() {
+    let fleet = fleet();
+    expect_same("DuckDB, of bundles", &ask_place("duckdb", fleet.path(), "shipped", "of-bundles"), fleet.path());
+    match ENGINES.interpreter() {
+        Ok(_) => {
+            let answers = ask_place("clickhouse", fleet.path(), "shipped", "of-bundles-too");
+            expect_same("ClickHouse, of bundles", &answers, fleet.path());
+        }
+        Err(error) => notes::skipped(&format!("PyPI's packages of ClickHouse cannot be installed: {error:#}")),
+    }
+    // A run that is there in both forms would count twice.
+    let both = tempfile::tempdir().unwrap();
+    for folder in ["raw", "runs"] {
+        fs::create_dir(both.path().join(folder)).unwrap();
+        fs::write(both.path().join(folder).join("x.parquet"), "").unwrap();
+    }
+    let refused = fleet_py(&COMMON.interpreter().unwrap(), "duckdb").arg(both.path()).output().unwrap();
+    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("one of the two"));
 }
 
 #[test]

@@ -21,8 +21,12 @@ pub struct Set(TempDir);
 
 impl Set {
     pub fn new() -> Self {
+        Self::of(&recording())
+    }
+
+    pub fn of(recording: &str) -> Self {
         let set = Self(tempfile::tempdir().unwrap());
-        expect_success(&joular_bpf(&["--replay", &recording(), "--quiet", "--output", set.data().to_str().unwrap()]));
+        expect_success(&joular_bpf(&["--replay", recording, "--quiet", "--output", set.data().to_str().unwrap()]));
         set
     }
 

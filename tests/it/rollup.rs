@@ -41,6 +41,11 @@ fn other_engines_find_the_same_sums_in_longer_windows() {
         "SELECT sum(inferred_uj)::BIGINT AS branches, (SELECT sum(inferred_self_uj)::BIGINT FROM methods) AS methods
                  FROM branches";
     assert_eq!(rows(&rollup, moved), [serde_json::json!({"branches": 0, "methods": 0})]);
+    // This program recorded and rolled up.
+    let by = "SELECT version, rolled_up_by FROM runs";
+    let (version, before) = (rows(&rollup, by)[0]["version"].clone(), rows(&raw, by)[0].clone());
+    assert_eq!(rows(&rollup, by), [serde_json::json!({"version": version, "rolled_up_by": before["version"]})]);
+    assert_eq!(before["rolled_up_by"], Value::Null);
     let audit = joular_bpf(&["audit", paths[1]]);
     assert_eq!(audit.code(), Some(0), "{audit:?}");
     let reports = paths.map(|path| joular_bpf(&["report", path, "--by", "method", "--top", "0", "--csv"]));

@@ -43,10 +43,11 @@ impl Served {
         Self { process, address }
     }
 
-    pub fn ask(&self, request: &str) -> (u16, String, Vec<u8>) {
+    /// Status, head and body of the answer.
+    pub fn ask(&self, request: impl AsRef<[u8]>) -> (u16, String, Vec<u8>) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         // It may be refused before all of it has been sent.
-        let _closed = stream.write_all(request.as_bytes());
+        let _closed = stream.write_all(request.as_ref());
         let mut answer = Vec::new();
         let _reset = stream.read_to_end(&mut answer);
         let at = answer.windows(4).position(|end| end == b"\r\n\r\n").unwrap_or(answer.len());
@@ -56,7 +57,7 @@ impl Served {
     }
 
     pub fn get(&self, path: &str) -> (u16, String, Vec<u8>) {
-        self.ask(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+        self.ask(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
     }
 
     pub fn json(&self, path: &str) -> Value {
@@ -95,7 +96,7 @@ fn every_path_is_answered_and_nothing_is_written() {
         let (status, head, body) = served.get(&path);
         assert_eq!(status, 200, "{path}: {}", String::from_utf8_lossy(&body));
         assert!(!body.is_empty() && head.contains("x-content-type-options: nosniff"), "{path}: {head}");
-        let (status, _, body) = served.ask(&format!("HEAD {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        let (status, _, body) = served.ask(format!("HEAD {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
         assert!(status == 200 && body.is_empty(), "HEAD {path}");
     }
     let report = joular_bpf(&["report", set.data().to_str().unwrap(), "--json", "--by", "process,method"]);
@@ -135,6 +136,8 @@ fn what_does_not_fit_is_refused() {
         ("GET / HTTP/1.1\r\n\r\n".to_owned(), 403),
         (format!("GET /?service={} HTTP/1.1\r\nHost: localhost\r\n\r\n", "x".repeat(70_000)), 414),
         (format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(140_000)), 431),
+        ("POST /pyroscope/render HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n".to_owned(), 405),
+        ("GET /querier.v1.QuerierService/ProfileTypes HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned(), 405),
         ("\0\0\r\n\r\n".to_owned(), 400),
     ] {
         let (found, head, _) = served.ask(&request);

@@ -22,7 +22,7 @@ fn beside(set: &Set, name: &str, text: &str) -> String {
 }
 
 fn status(served: &Served, path: &str, headers: &str) -> u16 {
-    served.ask(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n")).0
+    served.ask(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n")).0
 }
 
 #[test]
@@ -51,6 +51,13 @@ fn a_proxy_says_who_asks_and_nobody_else_does() {
         }
     }
     assert_eq!(status(&away, "/livez", ""), 200);
+    // What a user of the proxy posts is read, although it shows no token; an empty body would be refused.
+    let body = r#"{"name":"host"}"#;
+    let head =
+        "POST /querier.v1.QuerierService/LabelValues HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json";
+    let call = format!("{head}\r\nContent-Length: {}\r\n{user}\r\n{body}", body.len());
+    let found = [&here, &here_with_token, &away, &away_with_token].map(|one| one.ask(&call).0);
+    assert_eq!(found, [200, 200, 401, 401]);
     // A browser on this host may have been led here by another name.
     let (found, ..) = here.ask(&format!("GET / HTTP/1.1\r\nHost: evil.example\r\n{user}\r\n"));
     assert_eq!(found, 403);
@@ -68,7 +75,7 @@ fn rules_say_what_users_and_groups_may_see() {
     let served = Served::of(&set, &[&PROXY[..], &["--access", &rules]].concat());
     let energy = |headers: &str| {
         let (status, _, body) =
-            served.ask(&format!("GET /api/v1/top HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-User: {headers}\r\n\r\n"));
+            served.ask(format!("GET /api/v1/top HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-User: {headers}\r\n\r\n"));
         assert_eq!(status, 200, "{headers}: {}", String::from_utf8_lossy(&body));
         let found: serde_json::Value = serde_json::from_slice(&body).unwrap();
         found["selection"]["energy_uj"].as_u64().unwrap()

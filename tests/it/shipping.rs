@@ -31,7 +31,7 @@ fn place(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-fn done(finished: &Finished) -> Value {
+pub fn done(finished: &Finished) -> Value {
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     serde_json::from_str(&finished.stdout).unwrap()
 }
@@ -42,7 +42,7 @@ fn a_directory_gets_each_run_once_with_all_sums() {
     let data = recorded(parent.path());
     for window in ["60s", "5s", "recorded"] {
         let to = place(&parent.path().join(format!("of-{window}")));
-        let ship = || joular_bpf(&["ship", &data, &to, "--window", window, "--json"]);
+        let ship = || joular_bpf(&["ship", &data, &to, "--window", window, "--layout", "tables", "--json"]);
         let first = done(&ship());
         assert!(first["runs"].as_u64() > Some(1) && first["files"].as_u64() > Some(10), "{window}: {first}");
         assert_eq!(done(&ship())["runs"], 0, "{window}: it is known what has arrived");
@@ -63,14 +63,20 @@ pub fn with(environment: &[(&str, String)], arguments: &[&str]) -> Finished {
 
 #[test]
 fn a_bucket_gets_each_run_once_through_failures_and_every_command_reads_it() {
+    for layout in ["bundles", "tables"] {
+        ship_through_failures(layout);
+    }
+}
+
+fn ship_through_failures(layout: &str) {
     let parent = tempfile::tempdir().unwrap();
     let data = recorded(parent.path());
     let to = place(&parent.path().join("to"));
-    done(&joular_bpf(&["ship", &data, &to, "--json"]));
+    done(&joular_bpf(&["ship", &data, &to, "--layout", layout, "--json"]));
     let mut server = S3::with_bucket("fleet").unwrap();
     let environment = server.environment();
     let bucket = "s3://fleet/energy/prod";
-    let ship = || with(&environment, &["ship", &data, bucket, "--json"]);
+    let ship = || with(&environment, &["ship", &data, bucket, "--layout", layout, "--json"]);
     server.tell("away").unwrap();
     let away = ship();
     assert_eq!(away.code(), Some(6), "{away:?}");
@@ -99,6 +105,28 @@ fn a_bucket_gets_each_run_once_through_failures_and_every_command_reads_it() {
         };
         assert_eq!(of(bucket), of(&to), "{arguments:?}");
     }
+}
+
+#[test]
+fn a_bucket_without_conditional_writes_is_asked_first_if_that_is_wanted() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = recorded(parent.path());
+    let mut server = S3::with_bucket("fleet").unwrap();
+    let environment = server.environment();
+    let ship = |more: &[&str]| with(&environment, &[&["ship", &data, "s3://fleet/energy", "--json"], more].concat());
+    server.tell("unconditional").unwrap();
+    let refused = ship(&[]);
+    assert_eq!(refused.code(), Some(6), "{refused:?}");
+    assert!(refused.stderr.contains("ship-look-first") && refused.stderr.contains("--look-first"), "{refused:?}");
+    let first = ship(&["--look-first"]);
+    assert!(first.stderr.contains("both write it"), "it says what it does not promise: {first:?}");
+    let runs = done(&first)["runs"].as_u64().unwrap();
+    assert!(runs > 1, "{first:?}");
+    fs::remove_dir_all(Path::new(&data).join(".shipped")).unwrap();
+    let again = done(&ship(&["--look-first"]));
+    assert_eq!((again["runs"].as_u64(), again["files"].as_u64()), (Some(runs), Some(0)), "{again}");
+    let audit = with(&environment, &["audit", "s3://fleet/energy"]);
+    assert_eq!(audit.code(), Some(0), "{audit:?}");
 }
 
 #[test]
@@ -144,6 +172,11 @@ fn what_cannot_be_shipped_is_said_with_the_exit_code_of_its_kind() {
         (vec![&*data, &*bare], 6, "make the file once: touch "),
         (vec![&*data, &*to, "--window", "a day"], 2, "--window: not a time"),
         (vec![&*data, &*to, "--rate", "2MB"], 2, "--rate: \"2MB\" is not a size"),
+        (vec![&*data, &*to, "--layout", "zip"], 2, "--layout: write bundles or tables"),
+        (vec![&*data], 2, "<PLACE>"),
+        (vec!["--init", &*to], 2, "--hosts"),
+        (vec!["--init", "--hosts", "0", &*to], 2, "--hosts"),
+        (vec!["--init", "--hosts", "9", "nowhere"], 6, "opening nowhere: No such file or directory"),
         (vec!["absent", &*to], 1, "absent"),
         // Windows of a second are not made of a second's.
         (vec![&*data, &*to, "--window", "1s"], 1, "name a multiple of that"),

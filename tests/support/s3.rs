@@ -1,6 +1,6 @@
 //! Serves S3 on this machine: a bucket as a fleet's hosts have one, which fails as those do.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::{Context as _, Result};
 
@@ -42,19 +42,19 @@ impl S3 {
         self.port
     }
 
+    /// How many requests there were since it was last asked this, as S3 bills them: `PUT`, `GET`, `LIST`, …
+    pub fn count(&mut self) -> Result<BTreeMap<String, u64>> {
+        self.process.forget_seen();
+        self.process.say("count")?;
+        let counted = self.process.wait_stdout("counted ", ANSWER)?;
+        self.process.wait_stdout("done", ANSWER)?;
+        serde_json::from_str(counted.trim_start_matches("counted ")).with_context(|| format!("counts: {counted}"))
+    }
+
     /// Tells it how to serve from now on: see `tests/fixtures/python/s3_server.py`.
     pub fn tell(&mut self, line: &str) -> Result<()> {
         self.process.forget_seen();
         self.process.say(line)?;
         self.process.wait_stdout("done", ANSWER).map(drop)
-    }
-
-    /// How many listings it was asked for.
-    pub fn lists(&mut self) -> Result<u64> {
-        self.process.forget_seen();
-        self.process.say("lists")?;
-        let said = self.process.wait_stdout("lists ", ANSWER)?;
-        self.process.wait_stdout("done", ANSWER)?;
-        said.trim_start_matches("lists ").trim().parse().with_context(|| format!("a number: {said}"))
     }
 }

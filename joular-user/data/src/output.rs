@@ -76,6 +76,11 @@ pub enum OutputError {
          {mark}"
     )]
     NoShare { path: PathBuf, mark: PathBuf },
+    /// The place does not say in which groups of keys hosts are.
+    #[error(
+        "{problem}; hosts must be able to read this file if it is there, and to see that it is not: or ship tables"
+    )]
+    Groups { problem: String },
     #[error("{action} {path}: it is the directory of an experiment, whose variants have a data set each: {advice}")]
     Experiment { action: &'static str, path: PathBuf, advice: String },
     /// What the user named is neither a directory nor a bucket.

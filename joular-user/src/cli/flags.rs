@@ -160,13 +160,11 @@ pub struct Flags {
     #[arg(long, value_name = "FILE", help_heading = heading::ENERGY)]
     pub energy_file: Option<PathBuf>,
 
-    /// Power of a vCPU for the source model, idle and fully busy, in watts [default: published figures of
-    /// the processor]
+    /// Power of a vCPU for the source model, idle and fully busy, in watts [default: published figures of the processor]
     #[arg(long, value_name = "IDLE:FULL", help_heading = heading::ENERGY)]
     pub model_watts: Option<String>,
 
-    /// Thermal design power of a processor for the source tdp, in watts [default: powercap's long-term
-    /// limit]
+    /// Thermal design power of a processor for the source tdp, in watts [default: powercap's long-term limit]
     #[arg(long, value_name = "WATTS", help_heading = heading::ENERGY)]
     #[serde(deserialize_with = "number_as_text")]
     pub tdp: Option<String>,
@@ -273,15 +271,19 @@ pub struct Flags {
     #[arg(long, value_name = "PLACE", help_heading = heading::OUTPUT)]
     pub ship: Option<String>,
 
-    /// Length of the windows that are shipped, a multiple of --interval up to 24h, or recorded for those of the
-    /// data set as they are [default: 60s]
+    /// Length of the windows that are shipped, a multiple of --interval up to 24h, or recorded: as they are [default: 60s]
     #[arg(long, value_name = "TIME", help_heading = heading::OUTPUT)]
     pub ship_window: Option<String>,
 
+    /// What a shipped run is: bundles (one file, there whole or not at all) or tables (a file of each) [default: bundles]
+    #[arg(long, value_name = "WHAT", help_heading = heading::OUTPUT)]
+    pub ship_layout: Option<String>,
+    /// Ask a bucket for each file before writing it: for stores without conditional writes, where two may write one file
+    #[arg(long, help_heading = heading::OUTPUT)]
+    pub ship_look_first: bool,
     /// Ship no more than so many bytes per second, on average, e.g. 500KiB or 2MiB [default: no limit]
     #[arg(long, value_name = "SIZE", help_heading = heading::OUTPUT)]
     pub ship_rate: Option<String>,
-
     /// How long the end of the recording waits until its last run has arrived, up to 1h [default: 10s]
     #[arg(long, value_name = "TIME", help_heading = heading::OUTPUT)]
     pub ship_at_end: Option<String>,
@@ -310,8 +312,7 @@ pub struct Flags {
     #[arg(long, help_heading = heading::OUTPUT)]
     pub quiet: bool,
 
-    /// Serve live metrics in OpenMetrics format over HTTP, at this address [default with the flag alone:
-    /// 127.0.0.1:9897]
+    /// Serve live metrics in OpenMetrics format over HTTP, at this address [default with the flag alone: 127.0.0.1:9897]
     ///
     /// They are at /metrics. An address that other hosts reach needs --metrics-token or --metrics-client-ca.
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:9897",
@@ -334,8 +335,7 @@ pub struct Flags {
     #[arg(long, value_name = "FILE", help_heading = heading::OUTPUT)]
     pub metrics_client_ca: Option<PathBuf>,
 
-    /// Methods of each process with metrics of their own, 0 to 1000; more after minutes
-    /// [default: 20]
+    /// Methods of each process with metrics of their own, 0 to 1000; more after minutes [default: 20]
     #[arg(long, value_name = "N", help_heading = heading::OUTPUT)]
     pub metrics_methods: Option<u32>,
 

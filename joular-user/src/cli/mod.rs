@@ -8,11 +8,13 @@ pub mod compact_flags;
 pub mod diff_flags;
 pub mod exit;
 mod experiment_flags;
+pub mod expire_flags;
 pub mod export_flags;
 pub mod flags;
 pub mod footprint_flags;
 mod heading;
 mod hints;
+pub mod mcp_flags;
 pub mod merge;
 pub mod pages;
 mod part_flags;
@@ -44,9 +46,11 @@ pub use self::{
     diff_flags::DiffFlags,
     exit::Exit,
     experiment_flags::ExperimentFlags,
+    expire_flags::ExpireFlags,
     export_flags::ExportFlags,
     flags::Flags,
     footprint_flags::FootprintFlags,
+    mcp_flags::McpFlags,
     pages::{CompletionsFlags, ManFlags},
     part_flags::PartFlags,
     picture_flags::{FlamegraphFlags, HtmlFlags},
@@ -209,6 +213,14 @@ pub enum Command {
     #[command(after_help = "Example: joular-bpf serve joular-out")]
     Serve(ServeFlags),
 
+    /// Answer an assistant's questions about a data set (Model Context Protocol)
+    ///
+    /// Started by a program that calls tools (MCP over standard input and output): services, top methods, call paths, callers,
+    /// comparisons with verdicts, the audit, and what names mean. It reads only, reaches no other data set, and needs no
+    /// privileges. docs/mcp.md has the tools and how to add it to a client.
+    #[command(after_help = "Example: joular-bpf mcp joular-out")]
+    Mcp(McpFlags),
+
     /// Compare two data sets: what changed, by how much, and whether it is more than noise
     ///
     /// Shows for the total and each row the figure in A and in B, the change with its 95 % interval,
@@ -251,6 +263,13 @@ pub enum Command {
     /// recording does the same by itself with --ship. Needs no privileges.
     #[command(after_help = "Example: joular-bpf ship joular-out s3://fleet/energy")]
     Ship(ShipFlags),
+
+    /// Remove old runs from a place that hosts ship to
+    ///
+    /// A run goes whole. It may be interrupted and repeated. A directory of one host bounds itself with --keep.
+    /// Needs no privileges.
+    #[command(after_help = "Example: joular-bpf expire s3://fleet/energy --keep-days 30")]
+    Expire(ExpireFlags),
 
     /// Attribute a recorded data set again, under another policy
     ///

@@ -3,18 +3,22 @@
 use std::{
     env,
     io::{self, Write as _},
+    num::NonZeroU32,
     path::{Path, PathBuf},
     thread,
 };
 
+use jiff::Timestamp;
 use joular_data::{
     dataset::{
-        audit, compact, reattribute, secrets,
+        audit,
+        bundle::{self, Init},
+        compact, expire, reattribute, secrets,
         store::{self, SharedPlace},
     },
     events::RunInfo,
     experiment::jmh::{Benchmarks, JmhError},
-    model::policy::Policy,
+    model::{policy::Policy, units::UnixMicros},
     report::{
         self, Format, artifact,
         export::{ExportFormat, Selection},
@@ -24,17 +28,19 @@ use joular_data::{
         profile::Unreadable,
     },
     rollup,
-    shipping::Shipper,
+    shipping::{self, Shipper},
     text::{count, exact_joules},
 };
 
 use super::{app, terminal_width, unless_closed, unwritten};
 use crate::{
     cli::{
-        AuditFlags, CompactFlags, Exit, ExportFlags, FlamegraphFlags, HtmlFlags, JmhFlags, ReattributeFlags,
-        ReportFlags, RollupFlags, RunsFlags, ServeFlags, ShipFlags, ValidateFlags,
+        AuditFlags, CompactFlags, Exit, ExpireFlags, ExportFlags, FlamegraphFlags, HtmlFlags, JmhFlags, McpFlags,
+        ReattributeFlags, ReportFlags, RollupFlags, RunsFlags, ServeFlags, ShipFlags, ValidateFlags,
     },
+    clock,
     config::{self, CalibrationChoice, ConfigError, WeightsAgain},
+    mcp::{self, McpError},
     messages,
     output::Screen,
     pipeline::{self, Failure},
@@ -158,6 +164,15 @@ pub(super) fn serve(flags: &ServeFlags) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
+pub(super) fn answer_calls(flags: &McpFlags) -> anyhow::Result<Exit> {
+    let answered = mcp::run(&flags.data, config::reading_time(&flags.timeout)?);
+    answered.map_err(|error| match error {
+        McpError::Data(error) => error.into(),
+        error => anyhow::Error::from(error),
+    })?;
+    Ok(Exit::Success)
+}
+
 pub(super) fn export(flags: &ExportFlags) -> anyhow::Result<Exit> {
     let format = ExportFormat::of(&flags.format).ok_or_else(|| ConfigError::Invalid {
         place: "--format".to_owned(),
@@ -204,12 +219,49 @@ pub(super) fn roll_up(flags: &RollupFlags) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
+pub(super) fn expire(flags: &ExpireFlags) -> anyhow::Result<Exit> {
+    let mut out = io::stdout().lock();
+    let said = if flags.lifecycle {
+        writeln!(out, "{:#}", store::lifecycle(flags.place.as_ref(), flags.keep_days)?)
+    } else {
+        let place = SharedPlace::of(flags.place.as_ref(), None)?;
+        let progress = Progress::waiting("removing old runs");
+        let done = expire::run(&place, flags.keep_days, UnixMicros(Timestamp::now().as_microsecond()), flags.dry_run)?;
+        drop(progress);
+        done.say(flags.json, &mut out)
+    };
+    unless_closed(said).map_err(unwritten("what was done"))?;
+    Ok(Exit::Success)
+}
+
+/// Says once at a place in how many groups its hosts are.
+fn init_place(flags: &ShipFlags, hosts: NonZeroU32) -> anyhow::Result<Exit> {
+    let place = SharedPlace::of(&flags.data, privileges::invoking_user())?.open()?;
+    let made = bundle::init(&place, hosts, clock::unix_micros_at(clock::monotonic_now()))?;
+    let mut out = io::stdout().lock();
+    let said = if flags.json {
+        serde_json::to_writer(&mut out, &made).map_err(io::Error::from).and_then(|()| writeln!(out))
+    } else {
+        let Init { path, groups, since } = &made;
+        let groups = count(u64::from(*groups), "group");
+        writeln!(out, "{}: {groups} of hosts, for runs from {since} on", path.display())
+    };
+    unless_closed(said).map_err(unwritten("what was done"))?;
+    Ok(Exit::Success)
+}
+
 pub(super) fn ship(flags: &ShipFlags) -> anyhow::Result<Exit> {
+    if let Some(hosts) = flags.hosts {
+        return init_place(flags, hosts);
+    }
     let ship = config::ship_once(flags)?;
     // Of a run in a bucket nobody knows whether it is still arriving.
     store::refuse_bucket("shipping", &flags.data)?;
     store::refuse_experiment("shipping", &flags.data)?;
     let to = SharedPlace::of(ship.to.as_ref(), privileges::invoking_user())?;
+    if ship.looks_first {
+        messages::info(shipping::LOOKS_FIRST);
+    }
     let options = ship.options(env::temp_dir(), config::redaction(&flags.command_line)?);
     let (passed, result) = Shipper::of_recorded(store::open(&flags.data)?, to, options)?.pass(&mut |wait| {
         thread::sleep(wait);

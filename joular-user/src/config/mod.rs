@@ -73,7 +73,7 @@ pub use self::{
     rollup::rollup_window_ns,
     sampler::SamplerChoice,
     scraping::{Scraping, scraping},
-    serve::{Serving, serving},
+    serve::{Serving, reading_time, serving},
     ship::{Ship, ship_once},
     sweep::{SweepRun, sweep},
     top::top,

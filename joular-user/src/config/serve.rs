@@ -64,12 +64,6 @@ pub fn serving(flags: &ServeFlags) -> Result<Serving, ConfigError> {
     if !(1..=MOST_SCANS).contains(&flags.requests) {
         return Err(invalid("requests", format!("{} is not between 1 and {MOST_SCANS}", flags.requests)));
     }
-    let timeout = parse_duration(&flags.timeout).map_err(|error| error.to_string());
-    let bounds = Duration::from_secs(1)..=Duration::from_secs(3600);
-    let timeout = timeout.and_then(|time| match bounds.contains(&time) {
-        true => Ok(time),
-        false => Err("it is not between 1s and 1h".to_owned()),
-    });
     if !(1..=MOST_NODES).contains(&flags.nodes) {
         return Err(invalid("nodes", format!("{} is not between 1 and {MOST_NODES}", flags.nodes)));
     }
@@ -97,11 +91,25 @@ pub fn serving(flags: &ServeFlags) -> Result<Serving, ConfigError> {
         access: flags.access.as_deref().map(AccessRules::read).transpose()?,
         tls: tls.map(|(certificate, key)| TlsFiles { certificate, key, client_authority: None }),
         scans: flags.requests,
-        timeout: timeout.map_err(|cause| invalid("timeout", cause))?,
+        timeout: reading_time(&flags.timeout)?,
         cache_bytes: size("cache", &flags.cache)?,
         scan_bytes: Some(scan).filter(|bytes| *bytes > 0),
         most_nodes: flags.nodes,
     })
+}
+
+/// The longest time of one reading, of `--timeout`.
+///
+/// # Errors
+/// If it is not a time between 1 s and 1 h.
+pub fn reading_time(text: &str) -> Result<Duration, ConfigError> {
+    let bounds = Duration::from_secs(1)..=Duration::from_secs(3600);
+    let time = parse_duration(text).map_err(|error| error.to_string());
+    let time = time.and_then(|time| match bounds.contains(&time) {
+        true => Ok(time),
+        false => Err("it is not between 1s and 1h".to_owned()),
+    });
+    time.map_err(|cause| ConfigError::Invalid { place: "--timeout".to_owned(), cause })
 }
 
 #[cfg(test)]

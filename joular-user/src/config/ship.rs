@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use joular_data::{redact::Redaction, shipping::Options};
+use joular_data::{
+    redact::Redaction,
+    shipping::{Layout, Options},
+};
 
 use super::{ConfigError, Places, duration::nanoseconds, rollup::rollup_window_ns};
 use crate::cli::{Flags, ShipFlags};
@@ -23,6 +26,10 @@ pub struct Ship {
     pub to: String,
     /// Length of the windows there; `None`: as recorded.
     pub window_ns: Option<u64>,
+    /// What is made of a run there.
+    pub layout: Layout,
+    /// Whether a bucket is asked whether it has a file before it is written: see [`Options::looks_first`].
+    pub looks_first: bool,
     /// Bytes per second, on average.
     pub most_bytes_per_s: Option<u64>,
     /// How long the end of a recording waits until the last run has arrived.
@@ -32,15 +39,16 @@ pub struct Ship {
 impl Ship {
     /// For the code that ships, which puts what it makes in this folder.
     pub fn options(&self, scratch: PathBuf, redaction: Redaction) -> Options {
-        let Self { window_ns, most_bytes_per_s, .. } = *self;
-        Options { window_ns, redaction, most_bytes_per_s, scratch }
+        let Self { window_ns, layout, looks_first, most_bytes_per_s, .. } = *self;
+        Options { window_ns, layout, looks_first, redaction, most_bytes_per_s, scratch }
     }
 }
 
 impl Places {
     pub(super) fn ship(&self, flags: &Flags) -> Result<Option<Ship>, ConfigError> {
         let Some(to) = flags.ship.clone() else {
-            return match flags.first_of(&["ship-window", "ship-rate", "ship-at-end"]) {
+            return match flags.first_of(&["ship-window", "ship-layout", "ship-look-first", "ship-rate", "ship-at-end"])
+            {
                 Some(key) => Err(self.invalid(key, "it needs --ship, which says where runs go")),
                 None => Ok(None),
             };
@@ -58,7 +66,15 @@ impl Places {
         let most_bytes_per_s = self.size("ship-rate", flags.ship_rate.as_deref())?;
         let limits = Duration::ZERO..=Duration::from_secs(3600);
         let at_end = self.time("ship-at-end", flags.ship_at_end.as_deref(), limits)?.unwrap_or(DEFAULT_AT_END);
-        Ok(Some(Ship { to, window_ns, most_bytes_per_s, at_end }))
+        let layout = self.layout("ship-layout", flags.ship_layout.as_deref())?;
+        let looks_first = flags.ship_look_first;
+        Ok(Some(Ship { to, window_ns, layout, looks_first, most_bytes_per_s, at_end }))
+    }
+
+    fn layout(&self, key: &'static str, text: Option<&str>) -> Result<Layout, ConfigError> {
+        let Some(text) = text else { return Ok(Layout::default()) };
+        let found = Layout::ALL.into_iter().find(|layout| layout.name() == text);
+        found.ok_or_else(|| self.invalid(key, "write bundles or tables"))
     }
 
     fn ship_window_ns(&self, text: Option<&str>, interval: Option<&str>) -> Result<u64, ConfigError> {
@@ -80,8 +96,16 @@ impl Places {
 /// If a flag cannot be understood.
 pub fn ship_once(flags: &ShipFlags) -> Result<Ship, ConfigError> {
     let window_ns = (flags.window != "recorded").then(|| rollup_window_ns(&flags.window)).transpose()?;
-    let rate = Places::typed(&Flags::default()).size("rate", flags.rate.as_deref())?;
-    Ok(Ship { to: flags.to.clone(), window_ns, most_bytes_per_s: rate, at_end: Duration::ZERO })
+    let none = Flags::default();
+    let places = Places::typed(&none);
+    Ok(Ship {
+        to: flags.to.clone().unwrap_or_default(),
+        window_ns,
+        layout: places.layout("layout", Some(&flags.layout))?,
+        looks_first: flags.look_first,
+        most_bytes_per_s: places.size("rate", flags.rate.as_deref())?,
+        at_end: Duration::ZERO,
+    })
 }
 
 #[cfg(test)]
@@ -112,6 +136,9 @@ mod tests {
             of(Flags { ship_window: text("recorded"), ship_rate: text("2MiB"), ..to_bucket() }).unwrap().unwrap();
         assert_eq!((ship.window_ns, ship.most_bytes_per_s), (None, Some(2 << 20)));
         assert_eq!(ship.at_end, Duration::from_secs(10));
+        assert_eq!((ship.layout, ship.looks_first), (Layout::Bundles, false));
+        let ship = of(Flags { ship_layout: text("tables"), ship_look_first: true, ..to_bucket() }).unwrap().unwrap();
+        assert_eq!((ship.layout, ship.looks_first), (Layout::Tables, true));
         let ship = of(Flags { ship_at_end: text("50s"), ..to_bucket() }).unwrap().unwrap();
         assert_eq!(ship.at_end, Duration::from_secs(50));
         let ship = of(Flags { ship_window: text("30s"), interval: text("500ms"), ..to_bucket() }).unwrap().unwrap();
@@ -130,6 +157,8 @@ mod tests {
             ),
             (Flags { interval: text("60s"), ..to_bucket() }, "--ship-window: it is not a multiple"),
             (Flags { ship_at_end: text("2h"), ..to_bucket() }, "--ship-at-end: "),
+            (Flags { ship_layout: text("zip"), ..to_bucket() }, "--ship-layout: write bundles or tables"),
+            (Flags { ship_look_first: true, ..Flags::default() }, "--ship-look-first: it needs --ship"),
             (Flags { ship_rate: text("fast"), ..to_bucket() }, "--ship-rate: \"fast\" is not a size"),
         ] {
             let error = of(flags).unwrap_err();

@@ -105,20 +105,22 @@ fn shipping(ship: &Ship) -> Check {
     let name = "shipping";
     let place = SharedPlace::of(ship.to.as_ref(), privileges::invoking_user());
     let Trial { keeps_what_is_there, unread, unremoved } =
-        match place.and_then(|place| place.open()).and_then(|place| try_place(place.as_ref())) {
+        match place.and_then(|place| place.open()).and_then(|place| try_place(place.as_ref(), !ship.looks_first)) {
             Ok(trial) => trial,
             Err(error) => return failed(name, error.to_string()),
         };
     let to = &ship.to;
-    if !keeps_what_is_there {
+    if !keeps_what_is_there && !ship.looks_first {
         let found = format!("{to} can be written, but it replaces a file that is there");
-        let advice = "runs that are shipped twice, as after a lost answer, may be there twice: use a store with conditional writes";
+        let advice = "two hosts that ship at once may replace each other's files: use a store with conditional writes, or set \
+                      ship-look-first";
         return Check::new(name, Verdict::Failed, found, Some(advice));
     }
     let lacks = [unread.map(|cause| format!("read: {cause}")), unremoved.map(|cause| format!("removed: {cause}"))];
     let lacks: Vec<String> = lacks.into_iter().flatten().collect();
     if lacks.is_empty() {
-        let found = format!("{to}: a small file was written, not replaced, read and removed");
+        let kept = if ship.looks_first { "" } else { " not replaced," };
+        let found = format!("{to}: a small file was written,{kept} read and removed");
         return Check::new(name, Verdict::Good, found, None);
     }
     let found = format!("{to} can be written. The small file cannot be {}", lacks.join("; nor "));

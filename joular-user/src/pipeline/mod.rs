@@ -201,6 +201,9 @@ async fn record(config: &Config, options: &config::Live, until: Until) -> Result
     }
     // Threads keep what was dropped before they were there.
     let shipping = shipper.zip(progress);
+    if config.ship.as_ref().is_some_and(|ship| ship.looks_first) {
+        messages::info(joular_data::shipping::LOOKS_FIRST);
+    }
     let start_shipping = |((shipper, to), progress)| Shipping::start(shipper, to, progress);
     let shipping = as_the_user(|| shipping.map(start_shipping).transpose()).map_err(unprivileged)?;
     let shipping = shipping.map_err(|source| Failure::Start { what: "the thread that ships", source })?;

@@ -1,4 +1,4 @@
-//! Makes answers: what was asked for, or why there is nothing.
+//! Makes answers of what was asked for, or of why there is nothing.
 
 use http_body_util::Full;
 use hyper::{
@@ -9,15 +9,11 @@ use hyper::{
         RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
     },
 };
-use joular_data::{
-    dataset::DataSetError,
-    report::{diff::DiffError, export::ExportError, footprint::FootprintError, html::PageError},
-    text::{escape, harmless_json},
-};
+use joular_data::text::harmless_json;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::output::http;
+use crate::{output::http, query::Refusal};
 
 pub const HTML: &str = "text/html; charset=utf-8";
 pub const JSON: &str = "application/json";
@@ -28,15 +24,6 @@ pub const GZIP: &str = "application/gzip";
 pub struct Answer {
     pub kind: &'static str,
     pub body: Bytes,
-}
-
-/// Why there is no answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    pub status: StatusCode,
-    /// For programs.
-    pub code: &'static str,
-    pub message: String,
 }
 
 impl Answer {
@@ -75,22 +62,9 @@ impl Answer {
 }
 
 impl Refusal {
-    pub fn bad(message: String) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, code: "bad_request", message }
-    }
-
     pub fn nowhere() -> Self {
         let message = "there is nothing at this path: /openapi.json lists those there are".to_owned();
-        Self { status: StatusCode::NOT_FOUND, code: "not_found", message }
-    }
-
-    /// Of what should not happen.
-    pub const fn broken(message: String) -> Self {
-        Self { status: StatusCode::INTERNAL_SERVER_ERROR, code: "internal", message }
-    }
-
-    pub const fn later(code: &'static str, message: String) -> Self {
-        Self { status: StatusCode::SERVICE_UNAVAILABLE, code, message }
+        Self::missing("not_found", message)
     }
 
     pub fn into_response(self) -> Response<Full<Bytes>> {
@@ -133,58 +107,4 @@ pub fn guarded(mut response: Response<Full<Bytes>>, policy: String) -> Response<
 /// The same for what no reading of the data set made.
 pub fn guarded_text(response: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
     guarded(response, NO_PAGE.to_owned())
-}
-
-impl From<DataSetError> for Refusal {
-    fn from(error: DataSetError) -> Self {
-        let message = escape(&error.to_string());
-        match error {
-            DataSetError::Stopped => Self::later("too_long", message),
-            DataSetError::NoRun { .. } | DataSetError::NoRunRow { .. } => Self::later("no_run_yet", message),
-            DataSetError::NothingSelected { .. }
-            | DataSetError::NothingMeasured { .. }
-            | DataSetError::NoEnergy { .. }
-            | DataSetError::NoPhase { .. } => Self { status: StatusCode::NOT_FOUND, code: "nothing_selected", message },
-            _ => Self { status: StatusCode::INTERNAL_SERVER_ERROR, code: "data_set", message },
-        }
-    }
-}
-
-impl From<FootprintError> for Refusal {
-    fn from(error: FootprintError) -> Self {
-        match error {
-            FootprintError::Data(error) => error.into(),
-            error => Self::broken(escape(&error.to_string())),
-        }
-    }
-}
-
-impl From<PageError> for Refusal {
-    fn from(error: PageError) -> Self {
-        match error {
-            PageError::Figures(error) => error.into(),
-            error @ PageError::Flight(_) => Self::broken(escape(&error.to_string())),
-        }
-    }
-}
-
-impl From<DiffError> for Refusal {
-    fn from(error: DiffError) -> Self {
-        match error {
-            DiffError::Data(error) => error.into(),
-            DiffError::Nothing { .. } => {
-                Self { status: StatusCode::NOT_FOUND, code: "nothing_selected", message: error.to_string() }
-            }
-            error => Self::broken(escape(&error.to_string())),
-        }
-    }
-}
-
-impl From<ExportError> for Refusal {
-    fn from(error: ExportError) -> Self {
-        match error {
-            ExportError::Data(error) => error.into(),
-            error => Self::broken(escape(&error.to_string())),
-        }
-    }
 }

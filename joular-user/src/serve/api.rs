@@ -8,8 +8,8 @@ use joular_data::{
         self,
         export::{ExportFormat, Selection},
         measure::Measure,
-        profile::{DataSet, Filter, Profile, Unreadable},
-        ranking::{By, Look, Ranking, Sort, command, groups::Groups, rows::Cut},
+        profile::{DataSet, Profile, Unreadable},
+        ranking::{By, Ranking, Sort, groups::Groups, rows::Cut},
         tree::{Branches, Shape},
     },
     text::{escape, time},
@@ -17,41 +17,19 @@ use joular_data::{
 use serde_json::{Value, json};
 
 use super::{
-    answer::{Answer, GZIP, JSON, Refusal},
-    query::{Part, Query},
+    answer::{Answer, GZIP, JSON},
     routes::{Asking, Work},
     scan::{Label, Scan},
 };
-use crate::{cli::ReportFlags, config};
+use crate::query::{Part, Query, Refusal, tables};
 
 /// Tables whose rows are not whole processes: their values are labels, too.
 const LABELS_OF_ROWS: [By; 3] = [By::Thread, By::Category, By::Method];
-/// Rows of a table unless somebody says how many, as `report` has them.
-const ROWS: usize = 20;
-const MOST_ROWS: usize = 1_000_000;
 const NODES: usize = 16_000;
 
 pub fn top(asking: &Asking<'_>) -> Result<Work, Refusal> {
-    let Part { filter, app } = asking.part()?;
-    let query = asking.query;
-    let by = Some(query.many("by")).filter(|by| !by.is_empty()).unwrap_or_else(|| vec![By::Method.name().to_owned()]);
-    let flags = ReportFlags {
-        by,
-        measure: query.one("measure").map(str::to_owned),
-        top: query.number("top", 0..=MOST_ROWS, ROWS)?,
-        sort: query.one("view").unwrap_or(Sort::Own.name()).to_owned(),
-        json: true,
-        ..ReportFlags::default()
-    };
-    let request = config::report_request(&flags, None)?;
-    let filter = Filter { handler_rules: request.filter.handler_rules.clone(), ..filter };
-    let request = command::Request { filter, app, ..request };
-    Ok(Box::new(move |place| {
-        let mut body = Vec::new();
-        let said = command::run(place, &request, Look::default(), &mut body)?;
-        said.written.map_err(|error| Refusal::broken(error.to_string()))?;
-        Ok(Answer { kind: JSON, body: body.into() })
-    }))
+    let request = tables::request(asking.query, asking.part()?)?;
+    Ok(Box::new(move |place| Ok(Answer { kind: JSON, body: tables::read(place, &request)?.into() })))
 }
 
 pub fn measure_of(query: &Query) -> Result<Measure, Refusal> {

@@ -1,17 +1,13 @@
 //! Compares two parts of the data set, for people and programs.
 
-use joular_data::report::{
-    diff::{self, Choices},
-    html::{Markup, ServedPage, served},
-};
+use joular_data::report::html::{Markup, ServedPage, served};
 
 use super::{
-    answer::{Answer, Refusal},
+    answer::{Answer, JSON},
     parts::{form, head},
-    query::{Query, SIDES},
     routes::{Asking, Work},
 };
-use crate::{cli::DiffFlags, config};
+use crate::query::{Refusal, SIDES, comparison};
 
 /// What each side can select. What is given without a side holds for both.
 const FIELDS: [(&str, &str); 6] = [
@@ -23,38 +19,13 @@ const FIELDS: [(&str, &str); 6] = [
     ("process", "Process"),
 ];
 
-/// Choices as `diff` has them.
-fn choices(query: &Query) -> Result<Choices, Refusal> {
-    const MOST_ROWS: usize = 1_000_000;
-    let text = |name: &str| query.one(name).map(str::to_owned);
-    let top = query.one("top").map(|_| query.number("top", 0..=MOST_ROWS, 0)).transpose()?;
-    if query.one("per") == Some("request") {
-        return Err(Refusal::bad("per: 'request' is not one of time, cpu, run, none".to_owned()));
-    }
-    let flags = DiffFlags {
-        measure: text("measure"),
-        by: text("by"),
-        view: text("view"),
-        per: text("per"),
-        top,
-        as_attributed: true,
-        json: true,
-        ..DiffFlags::default()
-    };
-    Ok(config::diff_choices(&flags)?)
-}
-
 pub fn json(asking: &Asking<'_>) -> Result<Work, Refusal> {
-    let (sides, choices) = (asking.sides()?, choices(asking.query)?);
-    Ok(Box::new(move |place| {
-        let [left, right] = &sides;
-        let found = diff::run_parts(place, [&left.filter, &right.filter], left.app.as_ref(), &choices)?;
-        Answer::written(|out| found.write(&choices, None, out))
-    }))
+    let (sides, choices) = (asking.sides()?, comparison::choices(asking.query)?);
+    Ok(Box::new(move |place| Ok(Answer { kind: JSON, body: comparison::read(place, &sides, &choices)?.into() })))
 }
 
 pub fn page(asking: &Asking<'_>) -> Result<Work, Refusal> {
-    let (sides, choices) = (asking.sides()?, choices(asking.query)?);
+    let (sides, choices) = (asking.sides()?, comparison::choices(asking.query)?);
     let query = asking.query.clone();
     Ok(Box::new(move |place| {
         let head = head(&query);
@@ -73,9 +44,9 @@ pub fn page(asking: &Asking<'_>) -> Result<Work, Refusal> {
             };
             return Ok(Answer::page(served(&page)));
         }
+        let found = comparison::of(place, &sides, &choices)?;
         let [left, right] = &sides;
         let filters = [&left.filter, &right.filter];
-        let found = diff::run_parts(place, filters, left.app.as_ref(), &choices)?;
         // The page has a header of its own.
         let mut before = Markup::of(
             "<a class=\"skip\" href=\"#rows\">Skip to the content</a>\n\

@@ -3,9 +3,9 @@
 
 use std::{
     collections::HashMap,
-    path::PathBuf,
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use http_body_util::Full;
@@ -16,25 +16,22 @@ use hyper::{
 };
 use jiff::Timestamp;
 use joular_data::{
-    caught::caught,
-    dataset::store::Keeper,
     model::units::UnixMicros,
     report::profile::{Filter, has_run},
     text::time,
 };
 use tokio::{
-    sync::{Mutex as Turns, OwnedSemaphorePermit, Semaphore, watch},
+    sync::{Mutex as Turns, watch},
     task::spawn_blocking,
-    time::{sleep, timeout},
 };
 
 use super::{
-    answer::{Answer, Refusal, guarded_text},
+    answer::{Answer, guarded_text},
     cache::Cache,
     counters::Counters,
     hosts::Hosts,
     identity::Identity,
-    openapi,
+    openapi, pyroscope,
     readers::Readers,
     routes::{self, Question},
     terms::{LISTED, Reads, SPAN, Terms},
@@ -45,10 +42,8 @@ use crate::{
         exposed,
         http::{self, Answering, Answers, Asked, PLAIN},
     },
+    query::{Readings, Refusal},
 };
-
-/// How long a question waits until others have been answered.
-pub(super) const WAIT: Duration = Duration::from_secs(30);
 
 /// Where an answer begins whose question did not say it.
 const BEGIN: HeaderName = HeaderName::from_static("joular-from");
@@ -58,14 +53,9 @@ type Outcome = Result<Answer, Refusal>;
 /// How a data set is served.
 #[derive(Debug)]
 pub struct Setting {
-    pub place: PathBuf,
-    /// What keeps the place, if it is a bucket.
-    pub bucket: Option<Arc<Keeper>>,
+    pub readings: Readings,
     pub hosts: Hosts,
     pub readers: Readers,
-    /// At a time.
-    pub scans: usize,
-    pub scan_time: Duration,
     /// Of the files that a question may read; `None`: any.
     pub scan_bytes: Option<u64>,
     pub most_nodes: usize,
@@ -75,9 +65,6 @@ pub struct Setting {
 /// What a server has.
 pub struct Desk {
     setting: Setting,
-    scans: Arc<Semaphore>,
-    /// As many listings of a bucket at a time as scans.
-    listings: Arc<Semaphore>,
     shared: Mutex<Shared>,
     /// When somebody looked whether there is a run in the bucket, and what that showed.
     ready: Turns<Option<(Instant, Result<bool, Refusal>)>>,
@@ -96,8 +83,6 @@ struct Shared {
 impl Desk {
     pub fn new(setting: Setting) -> Self {
         Self {
-            scans: Arc::new(Semaphore::new(setting.scans)),
-            listings: Arc::new(Semaphore::new(setting.scans)),
             shared: Mutex::new(Shared { cache: Cache::new(setting.cache_bytes), open: HashMap::new() }),
             ready: Turns::default(),
             counters: Counters::default(),
@@ -140,22 +125,23 @@ impl Desk {
             _ => {}
         }
         let terms = self.terms(sight);
-        let question = routes::question(path, asked.uri.query().unwrap_or_default(), &terms);
-        let response = match question {
+        let question = pyroscope::question(asked, &terms)
+            .unwrap_or_else(|| routes::question(path, asked.uri.query().unwrap_or_default(), &terms));
+        let (outcome, begin) = match question {
             Ok(question) => {
                 let begin = question.begin;
-                given(self.outcome(question, &terms).await, begin)
+                (self.outcome(question, &terms).await, begin)
             }
-            Err(refusal) => given(Err(refusal), None),
+            Err(refusal) => (Err(refusal), None),
         };
-        (routes::name_of(path), response)
+        (routes::name_of(path), given(outcome.map_err(|refusal| pyroscope::refused(path, refusal)), begin))
     }
 
     fn terms(&self, sight: Sight) -> Terms {
         let now_us = Timestamp::now().as_second().saturating_mul(1_000_000);
         // What is later than the listing is not known, and so equal questions about relative times are equal for longer.
         let listed_us = i64::try_from(LISTED.as_micros()).unwrap_or(1);
-        let is_bucket = self.setting.bucket.is_some();
+        let is_bucket = self.setting.readings.is_kept();
         let now = UnixMicros(if is_bucket { now_us - now_us.rem_euclid(listed_us) } else { now_us });
         let most_nodes = self.setting.most_nodes;
         Terms { now, span: is_bucket.then_some(SPAN), most_nodes, sight }
@@ -163,35 +149,31 @@ impl Desk {
 
     /// The state of what a question reads. It is no more than may be read.
     async fn identity(&self, reads: Reads, parts: Vec<Filter>) -> Result<Identity, Refusal> {
-        let Setting { place, scan_bytes, bucket, scan_time, .. } = &self.setting;
-        let (place, most, is_bucket) = (place.clone(), *scan_bytes, bucket.is_some());
-        let turn = if is_bucket { Some(turn(&self.listings).await?) } else { None };
-        let found = spawn_blocking(move || {
-            let _turn = turn;
-            let listed = if is_bucket || most.is_some() { Some(reads.listed(&place, &parts, most)?) } else { None };
+        let Setting { readings, scan_bytes, .. } = &self.setting;
+        let (most, is_bucket) = (*scan_bytes, readings.is_kept());
+        let list = move |place: &Path| {
+            let listed = if is_bucket || most.is_some() { Some(reads.listed(place, &parts, most)?) } else { None };
             match listed.filter(|_| is_bucket) {
                 Some(listed) => Ok(Identity::of_listed(&listed)),
-                None => Identity::of(&place)
+                None => Identity::of(place)
                     .map_err(|error| Refusal::later("data_set", format!("listing the data set: {error}"))),
             }
-        });
-        let Ok(found) = timeout(*scan_time, found).await else {
-            let message = "listing took longer than --timeout: ask for less time or fewer hosts";
-            return Err(Refusal::later("too_long", message.to_owned()));
         };
-        found.map_err(|error| Refusal::broken(error.to_string()))?
+        readings.list(list).await
     }
 
     /// Whether there is a run. A bucket is not asked for every probe.
     async fn has_run(&self) -> Result<bool, Refusal> {
+        let readings = &self.setting.readings;
         let mut ready = self.ready.lock().await;
         if let Some((at, known)) = &*ready
             && at.elapsed() < LISTED
-            && self.setting.bucket.is_some()
+            && readings.is_kept()
         {
             return known.clone();
         }
-        let place = self.setting.place.clone();
+        let place = readings.place().to_owned();
+        // A probe waits for nobody who reads or lists.
         let found = spawn_blocking(move || has_run(&place)).await;
         let found = found.map_err(|error| Refusal::broken(error.to_string())).and_then(|found| {
             // Probes need no token, so they are not told where the data set is.
@@ -281,43 +263,14 @@ impl Desk {
         sender.send_replace(Some(outcome));
     }
 
-    async fn scan(&self, question: Question) -> Outcome {
-        let permit = turn(&self.scans).await?;
-        self.counters.scanned();
-        let (place, work) = (self.setting.place.clone(), question.work);
-        let bucket = self.setting.bucket.clone();
-        // It has its place until it really ends, which after it is stopped is when the next rows come.
-        let work = spawn_blocking(move || {
-            let _permit = permit;
-            let outcome = caught(|| work(&place));
-            if let (Some(bucket), Some(Err(refusal))) = (bucket, &outcome)
-                && refusal.status.is_server_error()
-            {
-                // A file may have gone that was there.
-                bucket.forget();
-            }
-            outcome
-        });
-        tokio::select! {
-            done = work => done.ok().flatten().unwrap_or_else(|| {
-                Err(Refusal::broken("this question met a defect: please report it with the address".to_owned()))
-            }),
-            () = sleep(self.setting.scan_time) => {
-                question.stop.now();
-                let message = "reading took longer than --timeout: ask for less time or less of the data set";
-                Err(Refusal::later("too_long", message.to_owned()))
-            }
-        }
+    async fn scan(self: &Arc<Self>, question: Question) -> Outcome {
+        let (desk, work) = (Arc::clone(self), question.work);
+        let counted = move |place: &Path| {
+            desk.counters.scanned();
+            work(place)
+        };
+        self.setting.readings.read(&question.stop, counted).await
     }
-}
-
-/// The right to work, when it is one's turn.
-async fn turn(turns: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
-    let Ok(Ok(permit)) = timeout(WAIT, Arc::clone(turns).acquire_owned()).await else {
-        let message = "others are being answered: ask again, or start the server with more --requests";
-        return Err(Refusal::later("busy", message.to_owned()));
-    };
-    Ok(permit)
 }
 
 /// An answer as it is sent, with its beginning if the question did not say that.
@@ -332,6 +285,14 @@ fn given(outcome: Outcome, begin: Option<UnixMicros>) -> Response<Full<Bytes>> {
 impl Answers for Desk {
     fn answer(self: Arc<Self>, asked: Asked) -> Answering {
         Box::pin(self.respond(asked))
+    }
+
+    fn body_bytes(&self, path: &str) -> Option<usize> {
+        pyroscope::body_bytes(path)
+    }
+
+    fn takes_body(&self, asked: &Asked) -> bool {
+        self.setting.readers.sight(asked).is_ok()
     }
 }
 

@@ -2,6 +2,7 @@ use std::{
     io::{Read as _, Write as _},
     net::{SocketAddr, TcpStream},
     thread,
+    time::Duration,
 };
 
 use joular_data::{
@@ -55,12 +56,9 @@ impl Served {
         let address = server.address().unwrap();
         let hosts = Hosts { listened: address.ip(), has_token: false };
         let desk = Desk::new(Setting {
-            place: data.path().to_owned(),
-            bucket: None,
+            readings: Readings::new(data.path().to_owned(), scans, time, "ask again"),
             hosts,
             readers: Readers::default(),
-            scans,
-            scan_time: time,
             scan_bytes,
             most_nodes: 100_000,
             cache_bytes: cache,
@@ -249,18 +247,17 @@ fn the_description_has_every_path() {
         assert!(parameters.is_array(), "{}", route.template);
     }
     assert!(document["paths"]["/metrics"]["get"].is_object());
+    assert!(document["info"]["description"].as_str().unwrap().contains("POST /querier.v1.QuerierService/METHOD"));
 }
 
 #[test]
 fn a_bucket_is_asked_at_the_moment_of_its_listing_and_about_the_last_hour() {
     let terms = |place: &str| {
+        let bucket = joular_data::dataset::store::keep(place.as_ref(), LISTED, 0).unwrap();
         let setting = Setting {
-            place: place.into(),
-            bucket: joular_data::dataset::store::keep(place.as_ref(), LISTED, 0).unwrap(),
+            readings: Readings::new(place.into(), 1, Duration::from_secs(1), "ask again").kept_by(bucket),
             hosts: Hosts { listened: "127.0.0.1".parse().unwrap(), has_token: false },
             readers: Readers::default(),
-            scans: 1,
-            scan_time: Duration::from_secs(1),
             scan_bytes: None,
             most_nodes: 7,
             cache_bytes: 0,

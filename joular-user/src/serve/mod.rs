@@ -1,8 +1,9 @@
 //! Serves a data set to browsers and programs: pages and JSON about a part of it that an address names.
 //!
-//! [`routes`] has the paths. Each makes a question of what [`query`] understands, and [`desk`] answers it: from what is
-//! kept ([`cache`]), with others who ask the same, or by reading the data set ([`scan`]). It writes nothing, and nobody
-//! gets an answer who is not known ([`readers`]), asks by another name ([`hosts`]), or for more than the [`terms`] allow.
+//! [`routes`] has the paths. Each makes a question of what [`crate::query`] understands, and [`desk`] answers it: from what
+//! is kept ([`cache`]), with others who ask the same, or by reading the data set ([`scan`]). [`pyroscope`] makes questions of
+//! what Grafana posts. It writes nothing, and nobody gets an answer who is not known ([`readers`]), asks by another name
+//! ([`hosts`]), or for more than the [`terms`] allow.
 
 mod answer;
 mod api;
@@ -15,7 +16,7 @@ mod identity;
 mod openapi;
 mod pages;
 mod parts;
-mod query;
+mod pyroscope;
 mod question;
 mod readers;
 mod routes;
@@ -52,6 +53,7 @@ use crate::{
     config::{Serving, TlsFiles},
     messages,
     output::{Server, Tls, TlsError, Token, TokenError, http::Limits},
+    query::Readings,
     shutdown::Shutdown,
 };
 
@@ -117,13 +119,12 @@ pub fn run(serving: &Serving) -> Result<(), ServeError> {
 fn setting(serving: &Serving, listened: IpAddr, bucket: Option<Arc<Keeper>>) -> Setting {
     let has_token = serving.token.is_some();
     let Serving { token_user, trust, access, .. } = serving.clone();
+    let advice = "ask again, or start the server with more --requests";
+    let readings = Readings::new(serving.data.clone(), serving.scans, serving.timeout, advice).kept_by(bucket);
     Setting {
-        place: serving.data.clone(),
-        bucket,
+        readings,
         hosts: Hosts { listened, has_token },
         readers: Readers { has_token, token_user, trust, rules: access },
-        scans: serving.scans,
-        scan_time: serving.timeout,
         scan_bytes: serving.scan_bytes,
         most_nodes: serving.most_nodes,
         cache_bytes: serving.cache_bytes,
@@ -157,7 +158,7 @@ fn limits(scan_time: Duration) -> Limits {
     Limits {
         header_time: Duration::from_secs(5),
         // A bucket is listed before it is read.
-        connection_time: desk::WAIT.saturating_add(scan_time).saturating_mul(2).saturating_add(TRANSFER),
+        connection_time: Readings::WAIT.saturating_add(scan_time).saturating_mul(2).saturating_add(TRANSFER),
         header_bytes: 64 * 1024,
         connections: 256,
         connections_of_address: 256,

@@ -3,10 +3,14 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    answer::{Answer, Refusal},
-    query::{Parameter, SELECTION, SIDES},
+    answer::Answer,
     routes::{ROUTES, Route},
 };
+use crate::query::{Parameter, Refusal, SELECTION, SIDES};
+
+/// What is not described here.
+const BESIDE: &str = "Beside these paths there is Pyroscope's query API for Grafana: POST /querier.v1.QuerierService/METHOD, \
+    GET /pyroscope/render and GET /pyroscope/render-diff. docs/grafana.md says what is answered.";
 
 /// # Errors
 /// If it cannot be written, which does not happen in memory.
@@ -28,7 +32,7 @@ pub fn document() -> Result<Answer, Refusal> {
     });
     Answer::json(&json!({
         "openapi": "3.1.0",
-        "info": { "title": "joular-bpf serve", "version": env!("CARGO_PKG_VERSION") },
+        "info": { "title": "joular-bpf serve", "version": env!("CARGO_PKG_VERSION"), "description": BESIDE },
         "paths": paths,
         "components": {
             "schemas": { "Error": error },
@@ -53,13 +57,11 @@ fn operation(route: &Route) -> Value {
 }
 
 fn parameter(side: &str, parameter: &Parameter) -> Value {
-    let text = json!({ "type": "string" });
-    let schema = if parameter.is_list { json!({ "type": "array", "items": text }) } else { text };
     json!({
         "name": format!("{side}{}", parameter.name),
         "in": "query",
         "description": parameter.about,
-        "schema": schema,
+        "schema": parameter.schema(),
         "explode": parameter.is_list,
     })
 }

@@ -16,13 +16,13 @@ use joular_data::{
 };
 
 use super::{
-    answer::{Answer, Refusal},
+    answer::Answer,
     api::measure_of,
     parts::{FIELDS, form, freshness, groups, head, is_refreshed, joules, linked, power},
-    query::{Part, Query, encoded, exactly},
     routes::{Asking, Work},
     scan::{Group, Label, Scan},
 };
+use crate::query::{Part, Query, Refusal, encoded, exactly};
 
 /// Rows of tables of methods and threads.
 const ROWS: usize = 25;

@@ -8,10 +8,8 @@ use joular_data::{
     text::{figures, share, time, watts},
 };
 
-use super::{
-    query::Query,
-    scan::{Group, Scan},
-};
+use super::scan::{Group, Scan};
+use crate::query::Query;
 
 /// Height of drawings; their width is the number of points.
 const HEIGHT: f64 = 100.0;

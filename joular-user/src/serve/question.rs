@@ -8,9 +8,10 @@ use joular_data::{
 };
 
 use super::{
-    answer::{Answer, Refusal},
+    answer::Answer,
     terms::{Reads, Terms},
 };
+use crate::query::Refusal;
 
 /// Reads a data set for an answer.
 pub type Work = Box<dyn FnOnce(&Path) -> Result<Answer, Refusal> + Send>;

@@ -28,6 +28,7 @@ fn asked(readers: &Readers, client: &str, headers: &[(&'static str, &'static str
         client: client.parse().unwrap(),
         // As the server has it: without a token all have shown it.
         is_allowed: shows_token || !readers.has_token,
+        body: Bytes::new(),
     }
 }
 

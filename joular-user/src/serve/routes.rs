@@ -4,13 +4,13 @@ use percent_encoding::percent_decode_str;
 
 pub use super::question::{Question, Work};
 use super::{
-    answer::{GZIP, HTML, JSON, Refusal},
-    api, compare, pages,
-    query::{
-        APP, BY, GROUP, MEASURE, NODES, ONE_BY, PER, Parameter, Part, Query, REFRESH, SELECTION, SIDES, TOP, VIEW,
-    },
+    answer::{GZIP, HTML, JSON},
+    api, compare, pages, pyroscope,
     question::Bounds,
     terms::{Reads, Terms},
+};
+use crate::query::{
+    APP, BY, GROUP, MEASURE, NODES, ONE_BY, PER, Parameter, Part, Query, REFRESH, Refusal, SELECTION, TOP, VIEW,
 };
 
 /// What a path asks for.
@@ -29,17 +29,16 @@ impl Asking<'_> {
     }
 
     pub fn part_of(&self, query: &Query) -> Result<Part, Refusal> {
-        self.part_of_side(query, "")
+        Ok(self.limited(query.part("", self.terms.now, self.bounds.stop())?))
     }
 
     pub fn sides(&self) -> Result<[Part; 2], Refusal> {
-        let [left, right] = SIDES.map(|side| self.part_of_side(self.query, side));
-        Ok([left?, right?])
+        let sides = self.query.sides(self.terms.now, self.bounds.stop())?;
+        Ok(sides.map(|side| self.limited(side)))
     }
 
-    fn part_of_side(&self, query: &Query, side: &str) -> Result<Part, Refusal> {
-        let Part { filter, app } = query.part(side, self.terms.now, self.bounds.stop())?;
-        Ok(Part { filter: self.bounds.limited(filter), app })
+    fn limited(&self, Part { filter, app }: Part) -> Part {
+        Part { filter: self.bounds.limited(filter), app }
     }
 }
 
@@ -70,7 +69,7 @@ const fn route(
     Route { template, about, kind, parameters, has_sides: false, reads: Reads::Parts, work }
 }
 
-/// All paths but those that need no data set.
+/// All paths but those that need no data set, and Pyroscope's.
 pub const ROUTES: &[Route] = &[
     route("/", "Page: services, or processes if there is one service", HTML, PAGE, pages::overview),
     route("/service/{name}", "Page: a service over time, its methods and flame graph", HTML, PAGE, pages::service),
@@ -131,7 +130,8 @@ fn find(path: &str) -> Option<(&'static Route, &str)> {
 
 /// What metrics call a path.
 pub fn name_of(path: &str) -> &'static str {
-    find(path).map_or("other", |(route, _)| route.template)
+    let known = find(path).map(|(route, _)| route.template);
+    known.or_else(|| pyroscope::name_of(path)).unwrap_or("other")
 }
 
 /// Understands a question.

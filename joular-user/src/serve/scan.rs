@@ -18,7 +18,7 @@ use joular_data::{
     },
 };
 
-use super::query::Part;
+use crate::query::Part;
 
 /// A part of a data set.
 #[derive(Debug)]

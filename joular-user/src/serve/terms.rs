@@ -10,8 +10,7 @@ use joular_data::{
     text::escape,
 };
 
-use super::answer::Refusal;
-use crate::config::Sight;
+use crate::{config::Sight, query::Refusal};
 
 /// How long what a bucket has is known: listing it costs requests.
 pub const LISTED: Duration = Duration::from_secs(30);

@@ -1,5 +1,7 @@
 //! Walks over all paths as somebody who may see one service, and looks for the names of another one in every answer.
 
+mod calls;
+
 use std::{
     collections::BTreeSet,
     io::{Read as _, Write as _},
@@ -150,8 +152,12 @@ impl Served {
 
     /// Status and body, as text.
     fn get(&self, path: &str, who: &str) -> (u16, String) {
+        self.ask(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{who}\r\n\r\n").as_bytes())
+    }
+
+    fn ask(&self, request: &[u8]) -> (u16, String) {
         let mut stream = TcpStream::connect(self.address).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n{who}\r\n\r\n").unwrap();
+        stream.write_all(request).unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();
         let at = answer.windows(4).position(|end| end == b"\r\n\r\n").unwrap();

@@ -13,7 +13,7 @@ import pyarrow.dataset
 import pyarrow.parquet
 
 # The version of docs/schema.md that this package reads.
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 
 # What an experiment has done, beside the data sets of its variants.
 EXPERIMENT = "experiment.json"

@@ -39,7 +39,7 @@ fn a_service_ships_what_it_records_through_reloads_and_kills() -> Result<()> {
     let write = |interval: &str| {
         let text = format!(
             "pid = [{}]\noutput = {data:?}\nrotate = '10s'\nflush = '1s'\nenergy = 'model'\nmodel-watts = '2:10'\n\
-             interval = '{interval}'\nship = {bucket:?}\nship-window = '5s'\n\
+             interval = '{interval}'\nship = {bucket:?}\nship-window = '5s'\nship-layout = 'tables'\n\
              ship-at-end = '60s'\n",
             jvm.pid()
         );

@@ -35,7 +35,7 @@ fn goes_through(options: &str, more: &str, fill: impl Fn(&Tmpfs) -> Result<()>, 
     let jvm = Workload::new("Busy").start()?;
     let text = format!(
         "pid = [{}]\noutput = {data:?}\nrotate = '10s'\nflush = '1s'\nenergy = 'model'\nmodel-watts = '2:10'\n\
-         interval = '100ms'\nship = {place:?}\nship-window = '5s'\nship-at-end = '60s'\nmetrics = '127.0.0.1:{port}'\n{more}",
+         interval = '100ms'\nship = {place:?}\nship-window = '5s'\nship-layout = 'tables'\nship-at-end = '60s'\nmetrics = '127.0.0.1:{port}'\n{more}",
         jvm.pid()
     );
     fs::write(&config, text)?;

@@ -88,10 +88,8 @@ fn the_container_image_records_with_exactly_the_capabilities_and_calls_of_its_ma
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let command = ["agent", "--log-format", "json"].map(str::to_owned);
     let container = podman.start_with(&options, &image, &command)?;
-    wait_for("a run that was shipped from a container", LIMIT, || {
-        Ok(data.join("place/windows").is_dir().then_some(()))
-    })
-    .with_context(|| podman.logs(&container).unwrap_or_default())?;
+    wait_for("a run that was shipped from a container", LIMIT, || Ok(data.join("place/raw").is_dir().then_some(())))
+        .with_context(|| podman.logs(&container).unwrap_or_default())?;
     let asked = |path: &str, headers: &str| -> Result<String> {
         let answer = answer(port, path, headers)?.context("it serves metrics")?;
         Ok(answer.lines().next().unwrap_or_default().to_owned())

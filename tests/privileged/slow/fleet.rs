@@ -51,7 +51,7 @@ impl Host {
         let config = folder.path().join("agent.toml");
         let text = format!(
             "pid = {pids:?}\noutput = {data:?}\nrotate = '10s'\nflush = '1s'\ninterval = '200ms'\nenergy = 'model'\n\
-             model-watts = '2:10'\nship = '{BUCKET}'\nship-window = '5s'\nkeep = '1h'\nkeep-free = '0'\n{more}\n"
+             model-watts = '2:10'\nship = '{BUCKET}'\nship-window = '5s'\nship-layout = 'tables'\nkeep = '1h'\nkeep-free = '0'\n{more}\n"
         );
         fs::write(&config, text)?;
         Ok(Self { name, network, manager: Manager::new(folder.path())?, data, config, folder })

@@ -100,8 +100,11 @@ const USER: &[(&str, &[&str])] = &[
     ("sources", &["data", "cli", "energy", "config"]),
     // Counters of applications.
     ("requests", &["data", "cli", "failing", "fetch", "messages", "shutdown", "output", "config"]),
+    // What programs ask about data sets.
+    ("query", &["data", "cli", "config"]),
     // A window on data sets.
-    ("serve", &["data", "messages", "shutdown", "cli", "output", "config"]),
+    ("serve", &["data", "messages", "shutdown", "cli", "output", "config", "query"]),
+    ("mcp", &["data", "messages", "query"]),
     // What developers are sent.
     ("support", &["data", "cli", "procs", "energy", "output", "config", "doctor", "sources"]),
     // What a service of a fleet does beside recording.
@@ -138,6 +141,7 @@ const USER: &[(&str, &[&str])] = &[
         "commands",
         &[
             "data",
+            "clock",
             "messages",
             "privileges",
             "cli",
@@ -149,6 +153,7 @@ const USER: &[(&str, &[&str])] = &[
             "support",
             "requests",
             "serve",
+            "mcp",
             "pipeline",
             "experiment",
             "progress",

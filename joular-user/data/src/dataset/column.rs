@@ -83,10 +83,6 @@ impl<K> Column<K> {
 
     /// Says with which schema version the column came: files of the version before lack it. To be left out again when that
     /// version is not read any more.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "the version that is written added no column to one that is read")
-    )]
     pub(crate) const fn since(mut self, version: i64) -> Self {
         self.about.since = version;
         self

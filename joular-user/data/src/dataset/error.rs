@@ -22,6 +22,8 @@ pub enum DataSetError {
     Bucket { path: PathBuf, cause: std::io::Error },
     #[error("{action} {path}: it is in a bucket: {advice}")]
     NotLocal { action: &'static str, path: PathBuf, advice: &'static str },
+    #[error("{action} {path}: it is a directory: {advice}")]
+    NotABucket { action: &'static str, path: PathBuf, advice: &'static str },
     #[error("opening the data set {path}: there is no run in it: name the directory that --output named")]
     NoRun { path: PathBuf },
     #[error("reading the data set {path}: run {run} has files but no row in table runs: copy the table's file too")]
@@ -56,6 +58,13 @@ pub enum DataSetError {
     NoWeights { path: PathBuf },
     #[error("rolling up {path}: {problem}")]
     RollUp { path: PathBuf, problem: String },
+    #[error(
+        "compacting {path}: this run is one file already, of all its tables, and only files of one table are merged: roll up \
+         and compact what was recorded, or query these files as they are (docs/fleet/reading.md)"
+    )]
+    Bundled { path: PathBuf },
+    #[error("making {path}: it is there already, and is never changed, because runs lie where it says")]
+    FleetThere { path: PathBuf },
     #[error("compacting into {path}: it is not empty: name a directory that is not there yet")]
     Taken { path: PathBuf },
     #[error(

@@ -1,7 +1,8 @@
 //! Names files: `TABLE/date=DATE/host=HOST/RUN-NNNN.parquet`.
 //!
 //! The files of one number were written together and hold the same windows; `runs` has one file per
-//! run. Dates are in UTC and are those of the windows' start.
+//! run. Dates are in UTC and are those of the windows' start. Runs that are one file each have names of
+//! their own ([`super::bundle`]).
 
 use std::path::{Path, PathBuf};
 
@@ -25,6 +26,13 @@ impl FilePlace {
             host_folder: format!("host={}", path_part(info.host.raw())),
             name: format!("{}-{number:04}.parquet", path_part(&info.run_id)),
         }
+    }
+
+    /// The place that the only file of each table would have, of a run whose tables are all in one file: `date=DATE` and
+    /// `host=HOST` are folders of that file.
+    pub(super) fn of_bundle(date_folder: &str, host_folder: &str, run: &str) -> Self {
+        let (date_folder, host_folder) = (date_folder.to_owned(), host_folder.to_owned());
+        Self { date_folder, host_folder, name: format!("{run}-0000.parquet") }
     }
 
     /// The place of a file's path within a store; `None` if it is not a file of a table.
@@ -99,6 +107,12 @@ const MOST_CHARS: usize = 100;
 pub(crate) fn date(moment: UnixMicros) -> String {
     Timestamp::from_microsecond(moment.0)
         .map_or_else(|_| "unknown".to_owned(), |moment| moment.strftime("%Y-%m-%d").to_string())
+}
+
+/// UTC hour of a moment, of two digits.
+pub(crate) fn hour(moment: UnixMicros) -> String {
+    Timestamp::from_microsecond(moment.0)
+        .map_or_else(|_| "unknown".to_owned(), |moment| moment.strftime("%H").to_string())
 }
 
 /// A name made fit for a path: letters, digits, `.`, `_` and `-`, not hidden, not too long.

@@ -1,15 +1,17 @@
 //! Writes, reads and checks the data set: Parquet files, a folder per table.
 //!
 //! A column is defined once ([`mod@column`], [`tables`]). What is written ([`mod@write`]) and what
-//! is read ([`read`]) follow from that definition. [`store`] says where files lie. A data set can
-//! be checked ([`audit`]), divided again under another policy ([`reattribute`]), and its many files
-//! made few ([`compact`]).
+//! is read ([`read`]) follow from that definition. [`store`] says where files lie. All tables of a run
+//! can be in one file ([`bundle`]). A data set can be checked ([`audit`]), divided again under another policy
+//! ([`reattribute`]), its many files made few ([`compact`]), and old runs removed ([`expire`]).
 
 pub mod audit;
 pub(crate) mod buffer;
+pub mod bundle;
 pub mod column;
 pub mod compact;
 pub mod error;
+pub mod expire;
 pub mod forget;
 pub(crate) mod layout;
 pub(crate) mod method_sums;

@@ -35,17 +35,19 @@ fn command_line_of(table: &str) -> Option<Column<kind::TextList>> {
     }
 }
 
-/// The content of a file as it is to be shown. It is the file's own if there is nothing to change.
+/// The content of a file as it is to be shown. It is the file's own if there is nothing to change. Of a table in a bundle it
+/// is a file of that table.
 pub(crate) fn file(
     table: &'static str,
     stored: &StoredFile,
     most_bytes: u64,
     redaction: &Redaction,
 ) -> Result<Vec<u8>> {
-    let own = stored.read_whole(most_bytes)?;
-    if redaction.shown == CommandLines::Full || command_line_of(table).is_none() {
-        return Ok(own);
-    }
+    let own = if stored.table().is_some() { None } else { Some(stored.read_whole(most_bytes)?) };
+    let own = match own {
+        Some(own) if redaction.shown == CommandLines::Full || command_line_of(table).is_none() => return Ok(own),
+        own => own,
+    };
     let footer = Footer::read(stored)?;
     let mut made = MergedFile::start(table, footer.schema, footer.metadata)?;
     let mut has_changed = false;
@@ -55,7 +57,10 @@ pub(crate) fn file(
         has_changed |= redacted.is_some();
         made.write(redacted.as_ref().unwrap_or(&read))?;
     }
-    if has_changed { Ok(made.into_bytes()?) } else { Ok(own) }
+    match own {
+        Some(own) if !has_changed => Ok(own),
+        _ => Ok(made.into_bytes()?),
+    }
 }
 
 /// Rows of a table as they are to be shown; `None`: as they are.

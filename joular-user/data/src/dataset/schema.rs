@@ -10,7 +10,7 @@ use super::{
 
 /// The version that is written. It rises by one when columns or tables are added, and by two when anything else changes: a
 /// column's name, type, meaning, or the names that it may have. So the versions beside it can be read ([`read_versions`]).
-pub const SCHEMA_VERSION: i64 = 10;
+pub const SCHEMA_VERSION: i64 = 11;
 
 /// The first version that later ones follow in this way.
 const FIRST_FOLLOWED: i64 = 10;

@@ -1,6 +1,7 @@
 //! Brings the runs of a data set to another store, such as a bucket, once they have ended.
 //!
-//! A run is rolled up into a file without a name, and its files are published one by one. Their names follow
+//! A run is rolled up into a file without a name, and published as one file that has all its tables
+//! ([`crate::dataset::bundle`]), or as files of one table each. Their names follow
 //! from the run, and a file that is there already is left alone. So it does no harm to do any of it again: after
 //! a failure, after a restart, or beside another shipper. What has arrived is noted in the data set's own
 //! directory ([`ledger`]), so that it is not rolled up again.
@@ -8,9 +9,12 @@
 //! The data set is the spool. While the other store is away, runs stay where they are, as long as the data set
 //! keeps them.
 
+#[cfg(test)]
+mod bundle_tests;
 mod ledger;
 mod pace;
 mod passed;
+mod sending;
 #[cfg(test)]
 mod tests;
 
@@ -26,21 +30,21 @@ use std::{
 
 use thiserror::Error;
 
-use self::{ledger::Ledger, pace::Pace};
-pub use self::{ledger::Spool, passed::Passed};
+use self::{
+    ledger::Ledger,
+    pace::Pace,
+    sending::{Sent, Target},
+};
+pub use self::{ledger::Spool, passed::Passed, sending::Layout};
 use crate::{
     dataset::{
-        column::Table as _,
         error::DataSetError,
         layout::RunName,
         read::{
             files::{self, RunFiles},
-            footer::Footer,
             run_row::{self, RunRow},
         },
-        redacting,
-        store::{ClaimKind, Published, Scratch, SharedPlace, Store, StoredFile},
-        tables::{Runs, TABLES},
+        store::{ClaimKind, Scratch, SharedPlace, Store, StoredFile},
     },
     model::units::UnixMicros,
     output::OutputError,
@@ -48,22 +52,25 @@ use crate::{
     rollup,
 };
 
-/// No file of a rollup is larger.
-const MAX_FILE_BYTES: u64 = 1 << 30;
-
-/// Files of a run, in one table.
-const MAX_FILES: usize = 100_000;
-
 /// Room for a rollup that a service holds, so that it can ship when the disk is full: many times that of a quarter of an
 /// hour of ten JVMs. Of a small disk it is a part of what is free.
 const RESERVED: u64 = 16 << 20;
 const RESERVED_PART: u64 = 16;
+
+/// What [`Options::looks_first`] does not promise, for people.
+pub const LOOKS_FIRST: &str = "the store is asked for each file before it is written: if two ship a run at the same moment, \
+                               both write it, and the later one stays";
 
 /// What is shipped, and how fast.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Length of the windows that arrive; `None`: as recorded.
     pub window_ns: Option<u64>,
+    /// What is made of a run that is rolled up.
+    pub layout: Layout,
+    /// Whether a bucket is asked whether it has a file, and then told to write it: for those that cannot do both at once. If
+    /// two do that at the same moment, both write the file, and the later one stays.
+    pub looks_first: bool,
     /// What is shown there of command lines.
     pub redaction: Redaction,
     /// Bytes per second, on average.
@@ -234,12 +241,15 @@ impl Shipper {
         due.sort_by_key(|(_, row)| row.info.started);
         // Not before: a run that has ended has all its files now.
         let mut whole = found(&self.from)?;
-        let (to, mut pace) = (self.to.open()?, Pace::new(self.options.most_bytes_per_s));
+        let options = self.options.clone();
+        let to = Target::open(&self.to, &options)?;
+        let mut sending = to.sending(&options, Pace::new(options.most_bytes_per_s), wait);
         passed.has_reached = true;
         for (name, row) in due {
             let Some(files) = whole.remove(name) else { continue };
-            match self.ship_run(row, &files, to.as_ref(), &mut pace, wait, passed) {
-                Ok(true) => {
+            let sent = self.made(row, &files).and_then(|made| sending.send(&made, passed));
+            match sent {
+                Ok(Sent { is_whole: true, is_stopped }) => {
                     self.waiting.remove(name);
                     passed.runs += 1;
                     // Without a note it is looked at again after a restart, which costs time only.
@@ -248,8 +258,11 @@ impl Shipper {
                     {
                         passed.problems.push(format!("noting what has arrived: {error}"));
                     }
+                    if is_stopped {
+                        break;
+                    }
                 }
-                Ok(false) => break,
+                Ok(Sent { is_whole: false, .. }) => break,
                 // The next pass counts it.
                 Err(ShipError::DataSet(_)) if self.ledger.spool.is_removed(name) => {}
                 Err(ShipError::DataSet(error)) => self.tell(name, &error, passed),
@@ -287,54 +300,21 @@ impl Shipper {
         }
     }
 
-    /// Returns whether it was brought to its end.
-    fn ship_run(
-        &mut self,
-        row: RunRow,
-        files: &RunFiles,
-        to: &dyn Store,
-        pace: &mut Pace,
-        wait: &mut dyn FnMut(Duration) -> bool,
-        passed: &mut Passed,
-    ) -> Result<bool, ShipError> {
-        let listed = match self.options.window_ns {
-            Some(window_ns) => {
-                let scratch: Arc<dyn Store> = self.scratch(&recorded(files))?;
-                rollup::of_run(row, files, scratch.as_ref(), window_ns, &self.options.redaction)?;
-                rolled_up(&scratch)?
-            }
-            None => {
-                let listed = recorded(files);
-                // What was damaged here must not look whole there.
-                listed.iter().try_for_each(|file| Footer::read(file).map(drop))?;
-                listed
-            }
-        };
-        for file in listed {
-            let Some((folder, name)) = file.place() else { continue };
-            let table = [Runs::NAME].into_iter().chain(TABLES).find(|table| folder.starts_with(table));
-            let bytes = match table {
-                Some(table) => redacting::file(table, &file, MAX_FILE_BYTES, &self.options.redaction)?,
-                None => file.read_whole(MAX_FILE_BYTES)?,
-            };
-            if to.publish_new(folder, name, &bytes)? == Published::Created {
-                passed.files += 1;
-                passed.bytes += bytes.len() as u64;
-                if wait(pace.after(bytes.len() as u64)) {
-                    return Ok(false);
-                }
-            }
-        }
-        Ok(true)
+    /// The files that are to be sent of a run.
+    fn made(&mut self, row: RunRow, files: &RunFiles) -> Result<sending::Made, ShipError> {
+        let Some(window_ns) = self.options.window_ns else { return Ok(sending::recorded(files)?) };
+        let scratch: Arc<dyn Store> = self.scratch(files)?;
+        rollup::of_run(row, files, scratch.as_ref(), window_ns, &self.options.redaction)?;
+        Ok(sending::rolled_up(&scratch, &self.options)?)
     }
 
-    /// Room for what is made of these files.
-    fn scratch(&mut self, files: &[StoredFile]) -> Result<Arc<Scratch>, DataSetError> {
+    /// Room for what is made of a run's files.
+    fn scratch(&mut self, files: &RunFiles) -> Result<Arc<Scratch>, DataSetError> {
         let scratch = match self.scratch.take() {
             Some(scratch) => scratch,
             None => Arc::new(Scratch::within(&self.options.scratch)?),
         };
-        let bytes = files.iter().map(StoredFile::size_bytes).sum::<Result<u64, _>>()?;
+        let bytes = files.all().map(StoredFile::size_bytes).sum::<Result<u64, _>>()?;
         scratch.begin_again(bytes.max(RESERVED))?;
         Ok(Arc::clone(self.scratch.insert(scratch)))
     }
@@ -347,22 +327,4 @@ fn found(store: &Arc<dyn Store>) -> Result<BTreeMap<RunName, RunFiles>, DataSetE
         Err(DataSetError::NoRun { .. }) => Ok(BTreeMap::new()),
         Err(error) => Err(error),
     }
-}
-
-/// The files of a rolled-up run in the order in which readers may see them: the run's row first, and last
-/// `windows`, which says which rows of the other tables are whole.
-fn rolled_up(store: &Arc<dyn Store>) -> Result<Vec<StoredFile>, DataSetError> {
-    let mut files = Vec::new();
-    for table in [Runs::NAME].into_iter().chain(TABLES) {
-        let mut of_table = store.list(table, MAX_FILES)?;
-        of_table.sort();
-        files.extend(of_table.into_iter().map(|within| StoredFile::new(store, within)));
-    }
-    Ok(files)
-}
-
-/// The same of a recorded run.
-fn recorded(run: &RunFiles) -> Vec<StoredFile> {
-    let of_table = |table| run.parts.iter().filter_map(move |(_, part)| part.named(table).cloned());
-    [run.row.clone()].into_iter().chain(TABLES.into_iter().flat_map(of_table)).collect()
 }

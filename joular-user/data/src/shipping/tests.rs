@@ -1,3 +1,5 @@
+//! Tests that runs arrive, once, whatever fails in between: as files of tables, of which there are many.
+
 use std::{
     fs,
     path::Path,
@@ -7,7 +9,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use super::{Options, Passed, ShipError, Shipper};
+use super::{Layout, Options, Passed, ShipError, Shipper};
 use crate::{
     attribution::Engine,
     dataset::{
@@ -24,10 +26,10 @@ use crate::{
     rollup,
 };
 
-const MINUTE: Option<u64> = Some(60 * SECOND);
+pub(super) const MINUTE: Option<u64> = Some(60 * SECOND);
 
 /// A data set with runs that have ended, of these names.
-fn recorded(runs: &[&str]) -> TempDir {
+pub(super) fn recorded(runs: &[&str]) -> TempDir {
     let root = tempfile::tempdir().unwrap();
     runs.iter().for_each(|run| fixture::write_as(root.path(), Policy::default(), run));
     root
@@ -51,12 +53,19 @@ fn add_killed(root: &Path, run_id: &str) {
     }
 }
 
-fn local(root: &Path) -> Arc<dyn Store> {
+pub(super) fn local(root: &Path) -> Arc<dyn Store> {
     Arc::new(LocalDirectory::new(root, None))
 }
 
-fn options(window_ns: Option<u64>) -> Options {
-    Options { window_ns, redaction: Redaction::default(), most_bytes_per_s: None, scratch: std::env::temp_dir() }
+pub(super) fn options(window_ns: Option<u64>) -> Options {
+    Options {
+        window_ns,
+        layout: Layout::Tables,
+        looks_first: false,
+        redaction: Redaction::default(),
+        most_bytes_per_s: None,
+        scratch: std::env::temp_dir(),
+    }
 }
 
 fn shipper(from: &Path, to: Arc<dyn Store>, window_ns: Option<u64>) -> Shipper {
@@ -72,14 +81,14 @@ fn remove(root: &Path, run: &str) {
     of_run.for_each(|(name, _)| fs::remove_file(root.join(name)).unwrap());
 }
 
-fn pass(shipper: &mut Shipper) -> Passed {
+pub(super) fn pass(shipper: &mut Shipper) -> Passed {
     let (passed, result) = shipper.pass(&mut |_| false);
     result.unwrap();
     passed
 }
 
 /// Files of the tables, with their bytes.
-fn files(root: &Path) -> Vec<(String, Vec<u8>)> {
+pub(super) fn files(root: &Path) -> Vec<(String, Vec<u8>)> {
     fixture::files(root).into_iter().filter(|(name, _)| !name.starts_with('.')).collect()
 }
 

@@ -12,10 +12,10 @@ use std::{
 };
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::{
     Method, Request, Response, StatusCode, Uri,
-    body::Bytes,
+    body::{Bytes, Incoming},
     header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE},
     server::conn::http1,
     service::service_fn,
@@ -40,11 +40,11 @@ pub const PLAIN: &str = "text/plain; charset=utf-8";
 /// How much clients may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Until a request has come.
+    /// Until a request has come; the same again for its body, if it may have one.
     pub header_time: Duration,
     /// From the first byte to the last one of an answer.
     pub connection_time: Duration,
-    /// Of a request with its headers; at least 8 KiB. Nobody reads a body.
+    /// Of a request with its headers; at least 8 KiB.
     pub header_bytes: usize,
     /// Connections at a time.
     pub connections: usize,
@@ -61,6 +61,8 @@ pub struct Asked {
     pub client: IpAddr,
     /// Whether the client has shown that it may read what not all may.
     pub is_allowed: bool,
+    /// Empty unless [`Answers::body_bytes`] allows one, and [`Answers::takes_body`].
+    pub body: Bytes,
 }
 
 /// An answer under way.
@@ -69,6 +71,16 @@ pub type Answering = Pin<Box<dyn Future<Output = Response<Full<Bytes>>> + Send>>
 /// Who answers. All requests share one thread: what takes long has to be done elsewhere.
 pub trait Answers: Send + Sync {
     fn answer(self: Arc<Self>, asked: Asked) -> Answering;
+
+    /// The largest body of questions at a path to which they are posted; `None`: they have none, and are asked by GET.
+    fn body_bytes(&self, _path: &str) -> Option<usize> {
+        None
+    }
+
+    /// Whether a body of this client is read, by all else that it sent: not of those who may read nothing.
+    fn takes_body(&self, asked: &Asked) -> bool {
+        asked.is_allowed
+    }
 }
 
 /// A socket that listens; nobody answers yet.
@@ -179,19 +191,24 @@ async fn connection(
     (client, is_known): (IpAddr, bool),
     answers: Arc<dyn Answers>,
 ) {
-    let answer = service_fn(move |request: Request<hyper::body::Incoming>| {
+    let answer = service_fn(move |request: Request<Incoming>| {
         let is_allowed = is_known && is_allowed(request.headers(), token.as_ref().as_ref());
         if is_allowed {
             seat.trust();
         }
-        let (parts, _) = request.into_parts();
-        let refused = refused(&parts.method);
+        let (parts, body) = request.into_parts();
         let answers = Arc::clone(&answers);
         async move {
-            let asked = Asked { uri: parts.uri, headers: parts.headers, client, is_allowed };
-            Ok::<_, Infallible>(match refused {
-                Some(refused) => refused,
-                None => answers.answer(asked).await,
+            let most = answers.body_bytes(parts.uri.path());
+            if let Some(refused) = refused(&parts.method, most.is_some()) {
+                return Ok::<_, Infallible>(refused);
+            }
+            let (uri, headers) = (parts.uri, parts.headers);
+            let asked = Asked { uri, headers, client, is_allowed, body: Bytes::new() };
+            let most = most.filter(|_| answers.takes_body(&asked));
+            Ok(match body_of(body, most, limits.header_time).await {
+                Ok(body) => answers.answer(Asked { body, ..asked }).await,
+                Err((status, text)) => response(status, PLAIN, text),
             })
         }
     });
@@ -204,12 +221,30 @@ async fn connection(
         .await;
 }
 
-fn refused(method: &Method) -> Option<Response<Full<Bytes>>> {
-    if [Method::GET, Method::HEAD].contains(method) {
+/// The body of a request, of at most so many bytes; it is not looked at if there is to be none.
+async fn body_of(body: Incoming, most: Option<usize>, time: Duration) -> Result<Bytes, (StatusCode, &'static str)> {
+    let Some(most) = most else { return Ok(Bytes::new()) };
+    match timeout(time, Limited::new(body, most).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err((StatusCode::PAYLOAD_TOO_LARGE, "the body of the request is too long\n"))
+        }
+        Ok(Err(_)) => Err((StatusCode::BAD_REQUEST, "the body of the request cannot be read\n")),
+        Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the body of the request did not come in time\n")),
+    }
+}
+
+fn refused(method: &Method, is_posted: bool) -> Option<Response<Full<Bytes>>> {
+    let (allowed, names, text): (&[Method], _, _) = if is_posted {
+        (&[Method::POST], "POST", "only POST\n")
+    } else {
+        (&[Method::GET, Method::HEAD], "GET, HEAD", "only GET and HEAD\n")
+    };
+    if allowed.contains(method) {
         return None;
     }
-    let mut refusal = response(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "only GET and HEAD\n");
-    refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+    let mut refusal = response(StatusCode::METHOD_NOT_ALLOWED, PLAIN, text);
+    refusal.headers_mut().insert(ALLOW, HeaderValue::from_static(names));
     Some(refusal)
 }
 

@@ -120,7 +120,8 @@ impl Rollout {
         // Perf events of allocations would need another capability.
         let (pid, alloc) = (self.jvm.pid(), kernels::probes_are_links()?.to_string());
         let (pid, metrics, place) = (format!("[{pid}]"), format!("'127.0.0.1:{port}'"), format!("'{place}'"));
-        let own = [("pid", &*pid), ("metrics", &metrics), ("ship", &place), ("alloc", &alloc)];
+        let own =
+            [("pid", &*pid), ("metrics", &metrics), ("ship", &place), ("ship-layout", "'tables'"), ("alloc", &alloc)];
         let quick = [("rotate", "'10s'"), ("flush", "'1s'"), ("energy", "'model'")];
         keys.extend(own.iter().chain(&quick).chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
         Ok(keys.iter().map(|(key, value)| format!("{key} = {value}\n")).collect())

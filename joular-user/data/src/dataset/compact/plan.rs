@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::dataset::{
-    error::Result,
+    error::{DataSetError, Result},
     layout::FilePlace,
     read::{
         files::{FlushFiles, RunFiles},
@@ -91,6 +91,9 @@ impl Merge {
 
 /// In the order of the parts.
 pub(crate) fn of(files: &RunFiles) -> Result<Vec<Merge>> {
+    if files.is_bundle() {
+        return Err(DataSetError::Bundled { path: files.row.path() });
+    }
     let mut merges: Vec<Merge> = Vec::new();
     for (place, part) in &files.parts {
         let mut footers = BTreeMap::new();

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use parquet::{arrow::ProjectionMask, schema::types::SchemaDescriptor};
 
-use super::{builder::Builder, footer};
+use super::{builder::Builder, footer, nested};
 use crate::dataset::{
     error::{DataSetError, Result},
     store::StoredFile,
@@ -37,27 +37,28 @@ impl Asked {
 
     /// The columns as far as the file has them. Of a list's structs all are read, but for texts that nothing has.
     pub(super) fn mask(&self, file: &StoredFile, builder: &Builder) -> Result<ProjectionMask> {
-        let schema = builder.parquet_schema();
+        let (schema, table) = (builder.parquet_schema(), file.table());
         let mut empty = Vec::new();
         for text in &self.texts {
             let missing =
                 || DataSetError::Column { path: file.path(), column: text.to_string(), problem: "is missing" };
-            let leaf = leaf_of(schema, text).ok_or_else(missing)?;
+            let leaf = leaf_of(schema, table, text).ok_or_else(missing)?;
             if footer::has_no_text(builder.metadata(), leaf) {
                 empty.push(leaf);
             }
         }
-        let is_wanted = |leaf: &usize| {
-            let column = schema.column(*leaf);
-            column.path().parts().first().is_some_and(|name| self.has(name)) && !empty.contains(leaf)
-        };
-        Ok(ProjectionMask::leaves(schema, (0..schema.num_columns()).filter(is_wanted)))
+        let is_wanted =
+            |leaf: usize, names: &[String]| names.first().is_some_and(|name| self.has(name)) && !empty.contains(&leaf);
+        Ok(nested::mask(schema, table, is_wanted))
     }
 }
 
 /// The place of a member of a list's structs.
-fn leaf_of(schema: &SchemaDescriptor, name: &str) -> Option<usize> {
-    let is_it =
-        |leaf: &usize| schema.column(*leaf).path().parts().get(1..).and_then(<[_]>::last).is_some_and(|of| of == name);
+fn leaf_of(schema: &SchemaDescriptor, table: Option<&str>, name: &str) -> Option<usize> {
+    let is_it = |leaf: &usize| {
+        let column = schema.column(*leaf);
+        let names = nested::within(column.path().parts(), table).and_then(|names| names.get(1..));
+        names.and_then(<[_]>::last).is_some_and(|of| of == name)
+    };
     (0..schema.num_columns()).find(is_it)
 }

@@ -13,6 +13,7 @@ use parquet::{
     file::metadata::{ParquetMetaData, RowGroupMetaData},
 };
 
+use super::nested;
 use crate::{
     caught::caught,
     dataset::{
@@ -42,7 +43,7 @@ pub(super) fn builder(stored: &StoredFile) -> Result<(Builder, Object)> {
     };
     let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(failed)?;
     check(stored, &file, metadata.metadata())?;
-    let wanted = as_dictionaries(&metadata);
+    let wanted = as_dictionaries(&metadata, stored.table().is_some());
     let options = ArrowReaderOptions::new().with_schema(wanted);
     let metadata = ArrowReaderMetadata::try_new(metadata.metadata().clone(), options).map_err(failed)?;
     Ok((Builder::new_with_metadata(file.clone(), metadata), file))
@@ -50,23 +51,36 @@ pub(super) fn builder(stored: &StoredFile) -> Result<(Builder, Object)> {
 
 /// The file's schema, with names as dictionaries, as they lie in the file: a text is then made
 /// once, not once per row.
-fn as_dictionaries(metadata: &ArrowReaderMetadata) -> SchemaRef {
-    let table = value(metadata.metadata(), key::TABLE).unwrap_or_default();
-    let names = Kinds::of_table(&table).names;
-    let fields = metadata.schema().fields().iter().map(|field| match field.data_type() {
-        DataType::List(item) if table == Stacks::NAME => match item.data_type() {
-            DataType::Struct(fields) => {
-                let names = Kinds::of::<FrameTable>().names;
-                let fields = fields.iter().map(|field| as_dictionary(field, &names)).collect();
-                let item = item.as_ref().clone().with_data_type(DataType::Struct(fields));
-                Arc::new(field.as_ref().clone().with_data_type(DataType::List(Arc::new(item))))
-            }
-            _ => field.clone(),
-        },
-        _ => as_dictionary(field, &names),
-    });
-    let fields: Fields = fields.collect();
+fn as_dictionaries(metadata: &ArrowReaderMetadata, is_bundle: bool) -> SchemaRef {
+    let fields = metadata.schema().fields();
+    let fields = if is_bundle {
+        fields.iter().map(|field| with_items(field, |columns| names_of(field.name(), columns))).collect()
+    } else {
+        names_of(&value(metadata.metadata(), key::TABLE).unwrap_or_default(), fields)
+    };
     Arc::new(Schema::new_with_metadata(fields, metadata.schema().metadata().clone()))
+}
+
+/// The columns of a table, with names as dictionaries.
+fn names_of(table: &str, columns: &Fields) -> Fields {
+    let names = Kinds::of_table(table).names;
+    let frames = |fields: &Fields| {
+        let names = Kinds::of::<FrameTable>().names;
+        fields.iter().map(|field| as_dictionary(field, &names)).collect()
+    };
+    let column = |field: &FieldRef| match field.data_type() {
+        DataType::List(_) if table == Stacks::NAME => with_items(field, frames),
+        _ => as_dictionary(field, &names),
+    };
+    columns.iter().map(column).collect()
+}
+
+/// A column of lists of structs, with what `change` makes of their members; other columns as they are.
+fn with_items(field: &FieldRef, change: impl FnOnce(&Fields) -> Fields) -> FieldRef {
+    let DataType::List(item) = field.data_type() else { return Arc::clone(field) };
+    let DataType::Struct(fields) = item.data_type() else { return Arc::clone(field) };
+    let item = item.as_ref().clone().with_data_type(DataType::Struct(change(fields)));
+    Arc::new(field.as_ref().clone().with_data_type(DataType::List(Arc::new(item))))
 }
 
 fn as_dictionary(field: &FieldRef, names: &[String]) -> FieldRef {
@@ -92,6 +106,10 @@ fn check(file: &StoredFile, object: &Object, metadata: &ParquetMetaData) -> Resu
         let problem = "its number of rows is not that of its parts".into();
         return Err(DataSetError::Damaged { path: file.path(), problem });
     }
+    if file.table().is_some() && rows != 1 {
+        let problem = format!("it has {rows} rows, where a file with all tables of a run has one");
+        return Err(DataSetError::Damaged { path: file.path(), problem });
+    }
     let values = most_values(metadata);
     if rows.max(values) > MAX_ROWS {
         return Err(DataSetError::TooManyRows { path: file.path(), rows: rows.max(values), most: MAX_ROWS });
@@ -104,7 +122,10 @@ fn check(file: &StoredFile, object: &Object, metadata: &ParquetMetaData) -> Resu
     Err(DataSetError::Version {
         path: file.path(),
         found: value(metadata, key::SCHEMA_VERSION).unwrap_or_else(|| "none".to_owned()),
-        written_by: (value(metadata, key::TABLE).as_deref() == Some(Runs::NAME)).then(|| program(object)).flatten(),
+        written_by: match (value(metadata, key::TABLE).as_deref(), file.table()) {
+            (Some(Runs::NAME), _) | (_, Some(_)) => program(object, file.table().is_some()),
+            _ => None,
+        },
         known: schema::known_versions(),
         advice: if is_newer { "a newer joular-bpf" } else { "the joular-bpf that wrote it" },
     })
@@ -116,12 +137,14 @@ pub(super) fn version(metadata: &ParquetMetaData) -> Option<i64> {
 }
 
 /// The version of joular-bpf that wrote a run's row, of whatever schema, if the row still says so.
-fn program(object: &Object) -> Option<String> {
+fn program(object: &Object, is_bundle: bool) -> Option<String> {
     let read = || {
         let builder = Builder::try_new(object.clone()).ok()?;
         let name = runs::VERSION.name();
-        let mask = ProjectionMask::columns(builder.parquet_schema(), [name.as_ref()]);
+        let path = if is_bundle { nested::path(Runs::NAME, &name) } else { name.to_string() };
+        let mask = ProjectionMask::columns(builder.parquet_schema(), [path.as_str()]);
         let batch = builder.with_projection(mask).with_batch_size(1).build().ok()?.next()?.ok()?;
+        let batch = if is_bundle { nested::rows(&batch, Runs::NAME).ok()? } else { batch };
         let versions = batch.column_by_name(&name)?.as_string_opt::<i32>()?.clone();
         versions.iter().next()?.map(ToOwned::to_owned)
     };

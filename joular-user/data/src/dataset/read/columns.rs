@@ -28,6 +28,7 @@ use super::{
     builder::{Builder, builder, version},
     footer,
     lists::TextLists,
+    nested,
     span::Span,
     values,
 };
@@ -51,20 +52,25 @@ pub(crate) struct TableFile {
     object: Object,
     /// Of its schema.
     version: i64,
+    /// Of a bundle, the one that is read.
+    table: Option<&'static str>,
     reader: ParquetRecordBatchReader,
 }
 
 impl TableFile {
     /// Opens a file of a schema version that is read.
     pub(crate) fn open(file: &StoredFile) -> Result<Self> {
-        Self::built(file, builder(file)?, ProjectionMask::all())
+        let built = builder(file)?;
+        let mask = nested::mask(built.0.parquet_schema(), file.table(), |_, _| true);
+        Self::built(file, built, mask)
     }
 
     /// The same, but reads only what was asked for, and no rows that are known to be of windows outside this span.
     pub(super) fn open_asked(file: &StoredFile, asked: &Asked, span: &Span) -> Result<Self> {
         let (builder, object) = builder(file)?;
         let may_have = |group: &RowGroupMetaData| {
-            footer::windows(group).is_none_or(|(first, last)| span.may_have(UnixMicros(first), UnixMicros(last)))
+            footer::windows(group, file.table())
+                .is_none_or(|(first, last)| span.may_have(UnixMicros(first), UnixMicros(last)))
         };
         let groups = builder.metadata().row_groups().iter().enumerate();
         let kept = groups.filter(|(_, group)| may_have(group)).map(|(index, _)| index).collect();
@@ -74,9 +80,15 @@ impl TableFile {
 
     fn built(file: &StoredFile, (builder, object): (Builder, Object), mask: ProjectionMask) -> Result<Self> {
         let version = version(builder.metadata()).unwrap_or(SCHEMA_VERSION);
+        let table = file.table();
+        let builder = match table {
+            // A table that came later has no rows.
+            Some(table) if builder.schema().field_with_name(table).is_err() => builder.with_row_groups(Vec::new()),
+            _ => builder,
+        };
         let reader = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build();
         let reader = reader.map_err(|cause| DataSetError::Parquet { path: file.path(), cause })?;
-        Ok(Self { path: file.path(), object, version, reader })
+        Ok(Self { path: file.path(), object, version, table, reader })
     }
 
     /// The next batch of rows, for [`Self::columns`].
@@ -89,7 +101,16 @@ impl TableFile {
             Some(cause) => DataSetError::Io { path: self.path.clone(), cause },
             None => DataSetError::Arrow { path: self.path.clone(), cause },
         };
-        next.map(|batch| batch.map_err(failed))
+        let batch = match next? {
+            Ok(batch) => batch,
+            Err(cause) => return Some(Err(failed(cause))),
+        };
+        // All rows of a table in a bundle are one batch.
+        let rows = match self.table {
+            Some(table) => nested::rows(&batch, table).map_err(|problem| values::wrong(&self.path, table, problem)),
+            None => Ok(batch),
+        };
+        Some(rows)
     }
 
     /// A batch of the file's rows by their columns.

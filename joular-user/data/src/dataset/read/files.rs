@@ -8,6 +8,7 @@ use std::{
 
 use super::run_row::{self, RunRow};
 use crate::dataset::{
+    bundle,
     column::Table,
     error::{DataSetError, Result},
     layout::{FilePlace, RunName},
@@ -25,6 +26,10 @@ pub(crate) struct FlushFiles {
 }
 
 impl FlushFiles {
+    pub(crate) fn of(files: impl IntoIterator<Item = (&'static str, StoredFile)>) -> Self {
+        Self { files: files.into_iter().collect() }
+    }
+
     pub(crate) fn file<T: Table>(&self) -> Option<&StoredFile> {
         self.named(T::NAME)
     }
@@ -62,6 +67,11 @@ impl RunFiles {
         tables.iter().flat_map(|table| self.parts.iter().filter_map(|(_, part)| part.named(table)))
     }
 
+    /// Whether it is one file with all tables.
+    pub(crate) const fn is_bundle(&self) -> bool {
+        self.row.table().is_some()
+    }
+
     /// Whether one of its files has this name for messages.
     pub(crate) fn has(&self, path: &Path) -> bool {
         self.all().any(|file| file.path() == path)
@@ -91,7 +101,8 @@ pub(crate) fn find(store: &Arc<dyn Store>) -> Result<Vec<RunFiles>> {
     without_row.first().map_or(Ok(runs), |run| Err(run.no_row(store)))
 }
 
-/// The same of a part of the data set, with files that no row belongs to.
+/// The same of a part of the data set, with files that no row belongs to. Of a run that is both a bundle and files of tables,
+/// the bundle counts: it is whole, and the others may not be.
 ///
 /// # Errors
 /// If there is no run, or the store cannot be listed.
@@ -109,13 +120,16 @@ pub(crate) fn find_all(store: &Arc<dyn Store>, part: &Part) -> Result<Found> {
             None => rows.push((place, file)),
         }
     }
+    let bundles = bundle::found(store, part)?;
+    rows.retain(|(place, _)| !bundles.contains_key(&place.run()));
+    parts.retain(|run, _| !bundles.contains_key(run));
     rows.extend(earlier_rows(store, part, &rows, &parts)?);
-    rows.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let mut runs = Vec::new();
+    let mut runs: Vec<RunFiles> = bundles.into_values().collect();
     for (place, row) in rows {
         let parts = in_order(parts.remove(&place.run()).unwrap_or_default());
         runs.push(RunFiles { row, place, parts });
     }
+    runs.sort_by(|a, b| a.place.cmp(&b.place));
     if runs.is_empty() && !(part.is_narrow() && has_run(store)?) {
         return Err(DataSetError::NoRun { path: store.path().into() });
     }
@@ -130,7 +144,7 @@ pub(crate) fn find_all(store: &Arc<dyn Store>, part: &Part) -> Result<Found> {
 /// Whether there is a run anywhere in the data set.
 pub(crate) fn has_run(store: &Arc<dyn Store>) -> Result<bool> {
     match store.list(Runs::NAME, 1) {
-        Ok(rows) => Ok(!rows.is_empty()),
+        Ok(rows) => Ok(!rows.is_empty() || bundle::has_any(store)?),
         Err(DataSetError::TooManyFiles { .. }) => Ok(true),
         Err(error) => Err(error),
     }
@@ -149,7 +163,8 @@ fn earlier_rows(
         return Ok(Vec::new());
     }
     let hosts: BTreeSet<String> = missing.iter().map(|(host, _)| host.clone()).collect();
-    let earlier = Part { since: None, until: part.since.clone(), hosts: Some(hosts.into_iter().collect()) };
+    let hosts = Some(hosts.into_iter().collect());
+    let earlier = Part { since: None, until: part.since.clone(), hosts, ..Part::default() };
     let listed = store.list_part(&[Runs::NAME], &earlier, MAX_FILES)?.into_iter();
     let row = |within: PathBuf| Some((place_of(store, &within)?.1, StoredFile::new(store, within)));
     Ok(listed.filter_map(row).filter(|(place, _)| missing.contains(&place.run())).collect())
@@ -176,23 +191,23 @@ pub(crate) fn find_with_rows(store: &Arc<dyn Store>) -> Result<Vec<(RunRow, RunF
     Ok(find(store)?.into_iter().filter_map(|files| Some((read.remove(&files.place.run())?, files))).collect())
 }
 
-/// All runs with their rows' files alone, by host and name.
+/// All runs, by host and name, with the files of their rows; other files are those of bundles only.
 pub(crate) fn rows_alone(store: &Arc<dyn Store>) -> Result<Vec<RunFiles>> {
-    let rows = table_files(store, Runs::NAME)?.into_iter();
-    Ok(rows.map(|(place, row)| RunFiles { row, place, parts: Vec::new() }).collect())
+    let bundles = bundle::found(store, &Part::default())?;
+    let row = |within: PathBuf| {
+        let (_, place) = place_of(store, &within)?;
+        let row = StoredFile::new(store, within);
+        (!bundles.contains_key(&place.run())).then_some(RunFiles { row, place, parts: Vec::new() })
+    };
+    let mut runs: Vec<RunFiles> = store.list(Runs::NAME, MAX_FILES)?.into_iter().filter_map(row).collect();
+    runs.extend(bundles.into_values());
+    runs.sort_by(|a, b| a.place.cmp(&b.place));
+    Ok(runs)
 }
 
 /// The files with the rows of all runs, by host and name.
 pub(crate) fn rows(store: &Arc<dyn Store>) -> Result<BTreeMap<RunName, StoredFile>> {
-    Ok(table_files(store, Runs::NAME)?.into_iter().map(|(place, file)| (place.run(), file)).collect())
-}
-
-fn table_files(store: &Arc<dyn Store>, table: &str) -> Result<Vec<(FilePlace, StoredFile)>> {
-    let listed = store.list(table, MAX_FILES)?.into_iter();
-    let mut files: Vec<_> =
-        listed.filter_map(|within| Some((place_of(store, &within)?.1, StoredFile::new(store, within)))).collect();
-    files.sort_by(|(a, _), (b, _)| a.cmp(b));
-    Ok(files)
+    Ok(rows_alone(store)?.into_iter().map(|run| (run.place.run(), run.row)).collect())
 }
 
 /// The table of a file and its place in it.

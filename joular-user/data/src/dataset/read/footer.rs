@@ -5,19 +5,26 @@ use parquet::{
     arrow::ARROW_SCHEMA_META_KEY,
     basic::Type,
     file::{
-        metadata::{ParquetMetaData, RowGroupMetaData},
+        metadata::{KeyValue, ParquetMetaData, RowGroupMetaData},
         statistics::Statistics,
     },
 };
 
-use super::builder::builder;
-use crate::dataset::{error::Result, store::StoredFile, tables::shared::WINDOW_START};
+use super::{builder::builder, nested};
+use crate::dataset::{
+    column::Table as _,
+    error::Result,
+    schema::key,
+    store::StoredFile,
+    tables::{Windows, shared::WINDOW_START},
+};
 
-/// A file's footer, as far as merging and copying need it.
+/// A file's footer, as far as merging and copying need it; of a table in a bundle, as its own file would have it.
 pub(crate) struct Footer {
     pub(crate) schema: SchemaRef,
     /// Without the library's own key.
     pub(crate) metadata: Vec<(String, String)>,
+    /// Of a bundle, at most.
     pub(crate) rows: u64,
     /// Number of values of the longest column: rows, or frames of stacks.
     pub(crate) load: u64,
@@ -28,26 +35,37 @@ pub(crate) struct Footer {
 impl Footer {
     pub(crate) fn read(file: &StoredFile) -> Result<Self> {
         let (builder, _) = builder(file)?;
-        let file = builder.metadata().file_metadata();
-        let pairs = file.key_value_metadata().into_iter().flatten();
+        let table = file.table();
+        let of_file = builder.metadata().file_metadata();
+        let pairs = of_file.key_value_metadata().into_iter().flatten();
         let own = pairs.filter(|pair| pair.key != ARROW_SCHEMA_META_KEY);
+        let value = |pair: &KeyValue| match table {
+            Some(table) if pair.key == key::TABLE => table.to_owned(),
+            _ => pair.value.clone().unwrap_or_default(),
+        };
         let groups = builder.metadata().row_groups();
         let natural = |count: i64| u64::try_from(count).unwrap_or(0);
-        let loads = groups.iter().map(|group| group.columns().iter().map(|column| natural(column.num_values())).max());
-        let ranges = || groups.iter().filter_map(windows);
+        let values = |group: &RowGroupMetaData| {
+            let columns = group.columns().iter();
+            let of_table = columns.filter(|column| nested::within(column.column_path().parts(), table).is_some());
+            of_table.map(|column| natural(column.num_values())).max()
+        };
+        let load = groups.iter().filter_map(values).fold(0, u64::saturating_add);
+        let ranges = || groups.iter().filter_map(|group| windows(group, table));
         Ok(Self {
-            schema: builder.schema().clone(),
-            metadata: own.map(|pair| (pair.key.clone(), pair.value.clone().unwrap_or_default())).collect(),
-            rows: natural(file.num_rows()),
-            load: loads.flatten().fold(0, u64::saturating_add),
+            schema: nested::schema(builder.schema(), table),
+            metadata: own.map(|pair| (pair.key.clone(), value(pair))).collect(),
+            rows: if table.is_some() { load } else { natural(of_file.num_rows()) },
+            load,
             windows: ranges().map(|(first, _)| first).min().zip(ranges().map(|(_, last)| last).max()),
         })
     }
 }
 
-/// First and last `window_start` of a row group, if it has them.
-pub(crate) fn windows(group: &RowGroupMetaData) -> Option<(i64, i64)> {
-    let name = WINDOW_START.name();
+/// First and last `window_start` of a row group, if it has them; of any table in a bundle, those of its windows.
+pub(crate) fn windows(group: &RowGroupMetaData, table: Option<&str>) -> Option<(i64, i64)> {
+    let start = WINDOW_START.name();
+    let name = table.map_or_else(|| start.to_string(), |_| nested::path(Windows::NAME, &start));
     let column = group.columns().iter().find(|column| column.column_path().string() == name)?;
     match column.statistics()? {
         Statistics::Int64(values) => values.min_opt().copied().zip(values.max_opt().copied()),

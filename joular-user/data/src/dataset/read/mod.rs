@@ -9,6 +9,7 @@ pub(crate) mod footer;
 pub(crate) mod lists;
 pub mod marks;
 pub(crate) mod method_spans;
+mod nested;
 pub(crate) mod rollup;
 pub(crate) mod run_row;
 pub mod span;

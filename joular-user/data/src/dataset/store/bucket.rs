@@ -8,9 +8,10 @@ mod ahead;
 mod errors;
 mod file;
 mod listing;
+mod recent;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     future::Future,
     io,
     path::{Path, PathBuf},
@@ -18,6 +19,8 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
 use object_store::{
     ClientConfigKey, Error, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, RetryConfig,
     aws::{AmazonS3Builder, AmazonS3ConfigKey},
@@ -29,14 +32,18 @@ use tokio::runtime::{Builder, Runtime};
 
 use self::{
     ahead::Ahead,
-    file::{BucketFile, Named},
+    file::{BucketFile, Named, SMALL_BYTES, get},
+    recent::Recent,
 };
 use super::{
     Claim, ClaimKind, Object, Part, Published, Stamp, Store,
     place::{BucketUrl, Cloud},
 };
 use crate::{
-    dataset::error::{DataSetError, Result as ReadResult},
+    dataset::{
+        bundle::{BUNDLES, place_of},
+        error::{DataSetError, Result as ReadResult},
+    },
     output::{OutputError, Result},
 };
 
@@ -61,6 +68,8 @@ pub(super) struct Bucket {
     /// Size and tag of files that were listed.
     listed: Mutex<HashMap<PathBuf, (u64, Option<String>)>>,
     ahead: Arc<Ahead>,
+    /// Bundles.
+    recent: Recent,
 }
 
 /// What talks to a bucket.
@@ -104,7 +113,7 @@ impl Bucket {
     fn of_client(url: &Path, prefix: &str, store: Box<dyn ObjectStore>) -> Self {
         let client = Arc::new(Client { store, runtime: OnceLock::new() });
         let (url, prefix) = (url.to_owned(), prefix.to_owned());
-        Self { url, prefix, client, listed: Mutex::default(), ahead: Arc::default() }
+        Self { url, prefix, client, listed: Mutex::default(), ahead: Arc::default(), recent: Recent::default() }
     }
 
     fn key(&self, within: &Path) -> Result<Key, Error> {
@@ -113,7 +122,7 @@ impl Bucket {
         Ok(Key::parse(key)?)
     }
 
-    /// A key's path within the data set; `None` if it is not the key of a table's file.
+    /// A key's path within the data set; `None` if it is neither the key of a table's file nor of a bundle.
     fn within(&self, key: &Key) -> Option<PathBuf> {
         let text = key.as_ref();
         let within =
@@ -121,7 +130,7 @@ impl Bucket {
         let parts: Vec<&str> = within.split('/').collect();
         let is_file =
             parts.len() == 4 && within.ends_with(".parquet") && !parts.iter().any(|part| part.starts_with('.'));
-        is_file.then(|| within.into())
+        (is_file || place_of(Path::new(within)).is_some()).then(|| within.into())
     }
 
     fn put(&self, action: &'static str, folder: &Path, name: &str, bytes: &[u8], mode: PutMode) -> Result<Published> {
@@ -164,6 +173,34 @@ impl Bucket {
         Ok(Named { key, size_bytes, tag: None })
     }
 
+    /// The prefix of all that is here; `None`: the bucket.
+    fn root(&self) -> Result<Option<Key>, Error> {
+        if self.prefix.is_empty() { Ok(None) } else { Ok(Some(Key::parse(&self.prefix)?)) }
+    }
+
+    /// The files among the objects that `list` calls its argument with, until that says that they are too many.
+    fn found(
+        &self,
+        what: &Path,
+        most: usize,
+        list: impl FnOnce(&mut dyn FnMut(&ObjectMeta) -> bool) -> Result<bool, Error>,
+    ) -> ReadResult<Vec<PathBuf>> {
+        let (mut found, mut known) = (Vec::new(), HashMap::new());
+        let mut is_too_many = |object: &ObjectMeta| {
+            if let Some(within) = self.within(&object.location) {
+                known.insert(within.clone(), (object.size, object.e_tag.clone()));
+                found.push(within);
+            }
+            found.len() > most
+        };
+        let is_all = list(&mut is_too_many).map_err(|error| self.unread(what, &error))?;
+        if !is_all {
+            return Err(DataSetError::TooManyFiles { path: self.url.join(what), most });
+        }
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner).extend(known);
+        Ok(found)
+    }
+
     async fn size_of(&self, key: &Key) -> Result<u64, Error> {
         Ok(self.client.store.head(key).await?.size)
     }
@@ -181,34 +218,53 @@ impl Store for Bucket {
     fn list_part(&self, tables: &[&str], part: &Part, most: usize) -> ReadResult<Vec<PathBuf>> {
         let first = Path::new(tables.first().copied().unwrap_or_default());
         let keys = tables.iter().map(|table| self.key(Path::new(table))).collect::<Result<Vec<_>, _>>();
-        let (mut found, mut known) = (Vec::new(), HashMap::new());
-        let is_too_many = |object: &ObjectMeta| {
-            if let Some(within) = self.within(&object.location) {
-                known.insert(within.clone(), (object.size, object.e_tag.clone()));
-                found.push(within);
-            }
-            found.len() > most
-        };
-        let listed =
-            keys.and_then(|keys| self.client.wait(listing::each(&*self.client.store, keys, part, is_too_many)));
-        if !listed.map_err(|error| self.unread(first, &error))? {
-            return Err(DataSetError::TooManyFiles { path: self.url.join(first), most });
-        }
-        self.listed.lock().unwrap_or_else(PoisonError::into_inner).extend(known);
-        Ok(found)
+        self.found(first, most, |is_too_many| {
+            let (store, keys) = (&*self.client.store, keys?);
+            self.client.wait(async {
+                // One request says which tables are there: a place of bundles has none.
+                let there = match keys.len() {
+                    0 | 1 => keys,
+                    _ => listing::there(store, self.root()?.as_ref(), keys).await?,
+                };
+                listing::each(store, there, part, is_too_many).await
+            })
+        })
+    }
+
+    fn list_bundles(&self, part: &Part, most: usize) -> ReadResult<Vec<PathBuf>> {
+        let bundles = Path::new(BUNDLES);
+        self.found(bundles, most, |is_too_many| {
+            let key = self.key(bundles)?;
+            self.client.wait(listing::bundles(&*self.client.store, key, part, is_too_many))
+        })
     }
 
     fn expect(&self, files: &mut dyn Iterator<Item = &Path>) {
-        let listed = files.filter_map(|file| Some((file.to_owned(), self.listed(file)?)));
-        self.ahead.begin(&self.client, listed.collect());
+        let mut seen = HashSet::new();
+        let listed =
+            files.filter(|file| seen.insert(file.to_owned())).filter_map(|file| Some((file, self.listed(file)?)));
+        let wanted = listed.filter(|(file, named)| !self.recent.has(file, named.tag.as_deref()));
+        self.ahead.begin(&self.client, wanted.map(|(file, named)| (file.to_owned(), named)).collect());
     }
 
     fn open(&self, file: &Path) -> ReadResult<Object> {
-        if let Some(bytes) = self.ahead.take(file) {
+        let is_bundle = file.starts_with(BUNDLES);
+        let tag = self.listed(file).and_then(|named| named.tag);
+        let of_bytes = |bytes: Bytes| {
+            if is_bundle {
+                self.recent.keep(file, tag.as_deref(), &bytes);
+            }
             let size_bytes = bytes.len() as u64;
-            return Ok(Object::new(bytes, size_bytes));
+            Ok(Object::new(bytes, size_bytes))
+        };
+        if let Some(bytes) = self.recent.get(file, tag.as_deref()).or_else(|| self.ahead.take(file)) {
+            return of_bytes(bytes);
         }
-        let named = self.named(file).map_err(|error| self.unread(file, &error))?;
+        let unread = |error: Error| self.unread(file, &error);
+        let named = self.named(file).map_err(unread)?;
+        if is_bundle && (1..=SMALL_BYTES).contains(&named.size_bytes) {
+            return of_bytes(self.client.wait(get(&self.client, &named, 0..named.size_bytes)).map_err(unread)?);
+        }
         let size_bytes = named.size_bytes;
         Ok(Object::new(BucketFile::new(Arc::clone(&self.client), named), size_bytes))
     }
@@ -232,6 +288,25 @@ impl Store for Bucket {
             Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(self.failed("removing", file, &error)),
         }
+    }
+
+    /// A thousand with one request, where the bucket can do that.
+    fn remove_all(&self, files: &[PathBuf]) -> Result<()> {
+        let Some(first) = files.first() else { return Ok(()) };
+        let keys = files.iter().map(|file| self.key(file)).collect::<Result<Vec<_>, _>>();
+        let removed = keys.and_then(|keys| {
+            let mut removed = self.client.store.delete_stream(stream::iter(keys).map(Ok).boxed());
+            self.client.wait(async {
+                while let Some(removed) = removed.next().await {
+                    match removed {
+                        Ok(_) | Err(Error::NotFound { .. }) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Ok(())
+            })
+        });
+        removed.map_err(|error| self.failed("removing", first, &error))
     }
 
     fn find(&self, folder: &Path, name: &str) -> Result<Option<PathBuf>> {
@@ -288,6 +363,8 @@ fn client(place: &BucketUrl) -> Result<Box<dyn ObjectStore>, Error> {
     })
 }
 
+#[cfg(test)]
+mod bundles_tests;
 #[cfg(test)]
 mod requests_tests;
 #[cfg(test)]

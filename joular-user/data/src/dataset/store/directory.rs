@@ -7,6 +7,7 @@
 //! copying: names never collide.
 
 use std::{
+    ffi::OsStr,
     fs::{self, OpenOptions},
     hash::{BuildHasher as _, RandomState},
     io,
@@ -24,7 +25,10 @@ use super::{
     lock::{self, LOCK},
 };
 use crate::{
-    dataset::error::{DataSetError, Result as ReadResult},
+    dataset::{
+        bundle::BUNDLES,
+        error::{DataSetError, Result as ReadResult},
+    },
     output::{OutputError, Result},
 };
 
@@ -66,7 +70,7 @@ impl LocalDirectory {
         self.folder(Path::new(PARTIAL))
     }
 
-    /// A folder below the root, made if it is not there. Nothing leads out of the directory.
+    /// A folder below the root, or the root itself, made if it is not there. Nothing leads out of the directory.
     fn folder(&self, below: &Path) -> Result<HeldDirectory> {
         let (root, mut path) = (self.root()?, self.root.clone());
         let mut folder: Option<HeldDirectory> = None;
@@ -81,7 +85,10 @@ impl LocalDirectory {
             })?;
             folder = Some(next);
         }
-        folder.ok_or_else(|| OutputError::NotADirectory { action: "creating", path })
+        match folder {
+            Some(folder) => Ok(folder),
+            None => root.again().map_err(|source| OutputError::from_io("opening", path, source)),
+        }
     }
 
     /// The files of a table's hosts that may be wanted, of all dates: a listing costs little here, and a run of several days
@@ -99,6 +106,33 @@ impl LocalDirectory {
                         files.push([table, &date, &host, &name].iter().collect());
                     }
                 }
+            }
+        }
+        Ok(files)
+    }
+
+    /// The bundles that may be wanted.
+    fn listed_bundles(&self, part: &Part, most: usize) -> ReadResult<Vec<PathBuf>> {
+        let has_hour = |above: &Path, hour: &str| {
+            above.file_name().and_then(OsStr::to_str).is_some_and(|date| part.has_hour(date, hour))
+        };
+        let keeps: [&dyn Fn(&Path, &str) -> bool; 4] =
+            [&|_, date| part.has_date_of_bundles(date), &has_hour, &|_, _group| true, &|_, host| part.has_host(host)];
+        let mut folders = vec![PathBuf::from(BUNDLES)];
+        for keep in keeps {
+            let mut below = Vec::new();
+            for folder in folders {
+                let found = entries(&self.root.join(&folder))?.into_iter().filter(|(name, _)| keep(&folder, name));
+                below.extend(found.map(|(name, _)| folder.join(name)));
+            }
+            folders = below;
+        }
+        let mut files = Vec::new();
+        for folder in folders {
+            let found = entries(&self.root.join(&folder))?.into_iter().map(|(name, _)| folder.join(name));
+            files.extend(found.filter(|file| file.extension().is_some_and(|extension| extension == "parquet")));
+            if files.len() > most {
+                return Err(DataSetError::TooManyFiles { path: self.root.join(BUNDLES), most });
             }
         }
         Ok(files)
@@ -146,6 +180,10 @@ impl Store for LocalDirectory {
     fn list_part(&self, tables: &[&str], part: &Part, most: usize) -> ReadResult<Vec<PathBuf>> {
         let listed = tables.iter().map(|table| self.listed(table, part, most));
         Ok(listed.collect::<ReadResult<Vec<_>>>()?.concat())
+    }
+
+    fn list_bundles(&self, part: &Part, most: usize) -> ReadResult<Vec<PathBuf>> {
+        self.listed_bundles(part, most)
     }
 
     fn open(&self, file: &Path) -> ReadResult<Object> {

@@ -59,6 +59,11 @@ impl HeldDirectory {
         Ok(Self(folder))
     }
 
+    /// The same directory, to be closed apart.
+    pub(super) fn again(&self) -> io::Result<Self> {
+        Ok(Self(self.0.try_clone()?))
+    }
+
     pub(super) fn has(&self, name: &str) -> io::Result<bool> {
         match statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => Ok(true),

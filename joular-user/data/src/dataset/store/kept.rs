@@ -16,7 +16,10 @@ use std::{
 use self::small::SmallFiles;
 use super::{Claim, ClaimKind, Object, Part, Published, Room, Stamp, Store, place::Place};
 use crate::{
-    dataset::error::{DataSetError, Result as ReadResult},
+    dataset::{
+        bundle::BUNDLES,
+        error::{DataSetError, Result as ReadResult},
+    },
     output::Result,
 };
 
@@ -191,6 +194,11 @@ impl Store for Kept {
         self.known(tables, part, most, || self.inner.list_part(tables, part, most))
     }
 
+    fn list_bundles(&self, part: &Part, most: usize) -> ReadResult<Vec<PathBuf>> {
+        // No table is called so.
+        self.known(&[BUNDLES], part, most, || self.inner.list_bundles(part, most))
+    }
+
     fn expect(&self, files: &mut dyn Iterator<Item = &Path>) {
         self.inner.expect(&mut files.filter(|file| !self.small.has(file, self.inner.stamp(file).ok().as_ref())));
     }
@@ -227,6 +235,10 @@ impl Store for Kept {
 
     fn remove(&self, file: &Path) -> Result<()> {
         self.inner.remove(file)
+    }
+
+    fn remove_all(&self, files: &[PathBuf]) -> Result<()> {
+        self.inner.remove_all(files)
     }
 
     fn find(&self, folder: &Path, name: &str) -> Result<Option<PathBuf>> {

@@ -10,6 +10,7 @@ mod create;
 pub mod directory;
 mod held;
 mod kept;
+mod lifecycle;
 pub mod lock;
 mod object;
 mod output_directory;
@@ -33,9 +34,10 @@ pub use self::{
     create::create_directories,
     directory::LocalDirectory,
     kept::{Keeper, keep},
+    lifecycle::lifecycle,
     object::{Object, ReadAt},
     output_directory::OutputDirectory,
-    part::Part,
+    part::{Hour, Part},
     place::PlaceError,
     ring::{Limits, Ring},
     room::{KeepFree, Room},
@@ -55,7 +57,7 @@ use crate::output::OutputError;
 pub(crate) const SHIPPED: &str = ".shipped";
 
 /// A place that holds the files of a data set. Files are named by their path within
-/// it: `TABLE/date=DATE/host=HOST/NAME.parquet` (see [`super::layout`]).
+/// it: `TABLE/date=DATE/host=HOST/NAME.parquet` (see [`super::layout`]), or as [`super::bundle`] says.
 pub trait Store: fmt::Debug + Send + Sync {
     /// The name for messages: a directory's path.
     fn path(&self) -> &Path;
@@ -77,6 +79,15 @@ pub trait Store: fmt::Debug + Send + Sync {
             files.extend(self.list(table, most)?);
         }
         Ok(files)
+    }
+
+    /// The files that have a whole run each ([`super::bundle`]), as far as they may be in a part of the data set. Only places
+    /// that runs are shipped to have some.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    fn list_bundles(&self, _part: &Part, _most: usize) -> Result<Vec<PathBuf>> {
+        Ok(Vec::new())
     }
 
     /// Says which files will be opened next, in this order: a store that is far away may fetch them meanwhile.
@@ -122,6 +133,14 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// # Errors
     /// If it cannot be removed.
     fn remove(&self, file: &Path) -> Result<(), OutputError>;
+
+    /// Removes files, in no order; those that are not there are no error.
+    ///
+    /// # Errors
+    /// If one cannot be removed. Others may be removed then, or not.
+    fn remove_all(&self, files: &[PathBuf]) -> Result<(), OutputError> {
+        files.iter().try_for_each(|file| self.remove(file))
+    }
 
     /// Where `name` within `folder` is, if there is anything.
     ///
@@ -238,16 +257,28 @@ impl fmt::Debug for Claim {
     }
 }
 
-/// A file of a store.
+/// A file of a store, or a table in a file that has all tables of a run.
 #[derive(Clone, Debug)]
 pub struct StoredFile {
     store: Arc<dyn Store>,
     within: PathBuf,
+    /// Of a file that has all tables: the one that is read.
+    table: Option<&'static str>,
 }
 
 impl StoredFile {
     pub fn new(store: &Arc<dyn Store>, within: impl Into<PathBuf>) -> Self {
-        Self { store: Arc::clone(store), within: within.into() }
+        Self { store: Arc::clone(store), within: within.into(), table: None }
+    }
+
+    /// A table of a bundle ([`super::bundle`]).
+    pub(crate) fn in_bundle(&self, table: &'static str) -> Self {
+        Self { table: Some(table), ..self.clone() }
+    }
+
+    /// The table that is read of a bundle; `None`: the file is of one table.
+    pub(crate) const fn table(&self) -> Option<&'static str> {
+        self.table
     }
 
     /// Says that these files of one store will be opened next: see [`Store::expect`].
@@ -262,6 +293,11 @@ impl StoredFile {
     /// The name for messages.
     pub fn path(&self) -> PathBuf {
         self.store.path().join(&self.within)
+    }
+
+    /// The path within the store.
+    pub(crate) fn within(&self) -> &Path {
+        &self.within
     }
 
     /// The folder of its data set, if the store unites several.
@@ -292,7 +328,7 @@ impl StoredFile {
         Ok(self.open()?.size_bytes())
     }
 
-    /// The whole file.
+    /// The whole file; of a bundle's table that is the bundle.
     ///
     /// # Errors
     /// If it is larger than `most` bytes, or cannot be read.

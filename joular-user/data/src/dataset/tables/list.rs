@@ -4,7 +4,7 @@
 
 use super::{
     Ages, Allocations, Amounts, Branches, Collections, Counters, FrameTable, GcCharges, Io, Jvms, Marks, Methods,
-    Processes, Quality, Runs, Stacks, Threads, Weights, Windows,
+    Processes, Quality, RollupBranches, RollupMethods, Runs, Stacks, Threads, Weights, Windows,
 };
 use crate::dataset::{buffer::Buffer, column::Table};
 
@@ -79,6 +79,36 @@ pub(crate) fn each(visitor: &mut impl ForTable) {
     visitor.table::<FrameTable>();
 }
 
+/// Tables that a rollup may have rows of, in the order of [`TABLES`]. What the others have is in these, or left out.
+pub(crate) const OF_ROLLUPS: [&str; 9] = [
+    Processes::NAME,
+    Stacks::NAME,
+    Branches::NAME,
+    Methods::NAME,
+    Quality::NAME,
+    Jvms::NAME,
+    Threads::NAME,
+    Amounts::NAME,
+    Windows::NAME,
+];
+
+/// For each table that a flush writes, in its order, as a rollup has it.
+pub(crate) fn each_in_rollup(visitor: &mut impl ForTable) {
+    each_flushed(&mut AsRollup(visitor));
+}
+
+struct AsRollup<'a, V>(&'a mut V);
+
+impl<V: ForTable> ForTable for AsRollup<'_, V> {
+    fn table<T: Table>(&mut self) {
+        match T::NAME {
+            Branches::NAME => self.0.table::<RollupBranches>(),
+            Methods::NAME => self.0.table::<RollupMethods>(),
+            _ => self.0.table::<T>(),
+        }
+    }
+}
+
 /// Tables in which nothing depends on the policy.
 pub(crate) fn unchanged_by_policy() -> Vec<&'static str> {
     struct Unchanged(Vec<&'static str>);
@@ -97,6 +127,12 @@ pub(crate) fn unchanged_by_policy() -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tables_of_rollups_are_in_the_order_of_all() {
+        let mut all = TABLES.into_iter();
+        assert!(OF_ROLLUPS.iter().all(|table| all.any(|other| other == *table)), "{OF_ROLLUPS:?}");
+    }
 
     #[test]
     fn windows_are_written_last_and_what_no_policy_changes_is_known() {

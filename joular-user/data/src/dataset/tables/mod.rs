@@ -23,7 +23,7 @@ pub(crate) mod weights;
 pub(crate) mod windows;
 pub(crate) mod work;
 
-pub(crate) use self::list::{Buffers, ForRows, ForTable, TABLES};
+pub(crate) use self::list::{Buffers, ForRows, ForTable, OF_ROLLUPS, TABLES};
 use self::shared::{InWindow, OfProcess, joined, label_columns, process_columns, window_columns};
 pub use self::{
     allocations::{AllocationRecord, Allocations},

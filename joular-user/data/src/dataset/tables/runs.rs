@@ -37,6 +37,10 @@ pub(crate) const ROLLED_UP_FROM_NS: Column<kind::Int> =
     Column::new("rolled_up_from_ns", "run", "nominal length of the windows that the run's windows are sums of")
         .unit("ns")
         .null("as recorded, no rollup");
+pub(crate) const ROLLED_UP_BY: Column<kind::Text> =
+    Column::new("rolled_up_by", "joular-bpf", "version of the joular-bpf that summed the windows")
+        .null("as recorded, no rollup")
+        .since(11);
 pub(crate) const ENERGY_SOURCE: Column<kind::Text> = Column::new("energy_source", "run", "energy source");
 pub(crate) const ENERGY_REASON: Column<kind::Text> = Column::new("energy_reason", "run", "why this source was chosen");
 pub(crate) const ENERGY_LABEL: Column<kind::Text> = Column::new(
@@ -149,6 +153,7 @@ fn settings_columns() -> Vec<ColumnOf<Runs>> {
         FREQUENCY_HZ.of::<Runs>(|r| Some(r.run.frequency_hz.into())),
         INTERVAL_NS.of::<Runs>(|r| int(r.run.interval_ns)),
         ROLLED_UP_FROM_NS.of::<Runs>(|r| int(r.rolled_up_from_ns?)),
+        ROLLED_UP_BY.of::<Runs>(|r| r.rolled_up_from_ns.and_then(|_| text(env!("CARGO_PKG_VERSION")))),
         ENERGY_SOURCE.of::<Runs>(|r| text(&r.run.energy_source)),
         ENERGY_REASON.of::<Runs>(|r| text(&r.run.energy_reason)),
         ENERGY_LABEL.of::<Runs>(|r| weakest_label(r.run).map(|label| label.name().into())),

@@ -250,7 +250,7 @@ fn what_is_no_data_set_is_refused() {
 #[test]
 fn another_schema_is_refused_with_what_to_use_instead() {
     let (wrote, newer) = ("use the joular-bpf that wrote it", "use a newer joular-bpf");
-    for (version, advice) in [("6", wrote), ("9", wrote), ("12", newer), ("99", newer), ("x", wrote)] {
+    for (version, advice) in [("6", wrote), ("9", wrote), ("13", newer), ("99", newer), ("x", wrote)] {
         let root = data_set();
         let path = file(root.path(), "windows", 0);
         let bytes = bytes::Bytes::from(fs::read(&path).unwrap());
@@ -264,7 +264,7 @@ fn another_schema_is_refused_with_what_to_use_instead() {
         let writer = ArrowWriter::try_new(fs::File::create(&path).unwrap(), schema, Some(properties)).unwrap();
         writer.close().unwrap();
         let error = audit::run(root.path()).unwrap_err().to_string();
-        let said = format!(": it has schema version {version}, this joular-bpf reads versions 10 to 11: {advice}");
+        let said = format!(": it has schema version {version}, this joular-bpf reads versions 10 to 12: {advice}");
         assert!(error.ends_with(&said), "{version}: {error}");
     }
 }

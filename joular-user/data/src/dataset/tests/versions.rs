@@ -91,11 +91,11 @@ fn other_versions_are_refused_with_what_to_use() {
     write(root.path(), Policy::default());
     let file = tampering::file(root.path(), "threads/", 0);
     let before = fs::read(&file).unwrap();
-    for (version, advice) in [(9, "the joular-bpf that wrote it"), (12, "a newer joular-bpf")] {
+    for (version, advice) in [(9, "the joular-bpf that wrote it"), (13, "a newer joular-bpf")] {
         fs::write(&file, &before).unwrap();
         tampering::rewrite_rows(&file, Some(version), |rows| rows);
         let refused = read(&file, |_| Ok(())).unwrap_err().to_string();
-        let expected = format!("schema version {version}, this joular-bpf reads versions 10 to 11: use {advice}");
+        let expected = format!("schema version {version}, this joular-bpf reads versions 10 to 12: use {advice}");
         assert!(refused.ends_with(&expected), "{refused}");
     }
 }

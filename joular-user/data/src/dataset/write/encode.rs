@@ -82,7 +82,8 @@ fn short_options(metadata: Metadata, kinds: &Kinds) -> Result<ArrowWriterOptions
     // Files hold seconds: one row group, whose own minima and maxima are
     // enough to skip it.
     let builder = common(metadata, ZSTD_LEVEL)?.set_max_row_group_row_count(Some(usize::MAX));
-    Ok(options(kinds.quantities.iter().fold(builder, |builder, name| quantity(builder, name)).build()))
+    let names = kinds.quantities.iter().map(|name| ColumnPath::from(name.as_str()));
+    Ok(options(names.fold(builder, quantity).build()))
 }
 
 /// Properties of files that hold more than seconds, and with it every stack many times.
@@ -94,8 +95,40 @@ fn merged_kinds(kinds: &Kinds, metadata: Metadata, row_group_rows: usize) -> Res
     let builder = common(metadata, MERGED_ZSTD_LEVEL)?
         .set_max_row_group_row_count(Some(row_group_rows))
         .set_dictionary_page_size_limit(MERGED_DICTIONARY_BYTES);
-    let names = kinds.quantities.iter().filter(|name| !REPEATED_IDS.iter().any(|id| id.name() == **name));
-    Ok(options(names.fold(builder, |builder, name| quantity(builder, name)).build()))
+    let names = merged_quantities(kinds).into_iter().map(ColumnPath::from);
+    Ok(options(names.fold(builder, quantity).build()))
+}
+
+/// Columns with numbers that hardly repeat, also in a file of minutes.
+pub(crate) fn merged_quantities(kinds: &Kinds) -> Vec<&str> {
+    let names = kinds.quantities.iter().map(String::as_str);
+    names.filter(|name| !REPEATED_IDS.iter().any(|id| id.name() == *name)).collect()
+}
+
+/// How the columns of a table are encoded in a file that has all tables of a run.
+#[derive(Debug, Default)]
+pub(crate) struct NestedTable {
+    /// Those with numbers that hardly repeat.
+    pub(crate) quantities: Vec<ColumnPath>,
+    /// Those of a table in which little can repeat.
+    pub(crate) short: Vec<ColumnPath>,
+    /// Those whose least and greatest value is to be known.
+    pub(crate) ordered: Vec<ColumnPath>,
+}
+
+/// A whole file of one row, whose columns are the tables of a run.
+pub(crate) fn nested(row: &RecordBatch, metadata: Metadata, tables: &[NestedTable]) -> Result<Vec<u8>, ParquetError> {
+    // A third of a bundle would be minima and maxima, which say nothing of its only row.
+    let builder = common(metadata, MERGED_ZSTD_LEVEL)?
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_dictionary_page_size_limit(MERGED_DICTIONARY_BYTES);
+    let of = |paths: fn(&NestedTable) -> &Vec<ColumnPath>| tables.iter().flat_map(paths).cloned();
+    let builder = of(|table| &table.quantities).fold(builder, quantity);
+    let builder =
+        of(|table| &table.short).fold(builder, |builder, path| builder.set_column_dictionary_enabled(path, false));
+    let builder = of(|table| &table.ordered)
+        .fold(builder, |builder, path| builder.set_column_statistics_enabled(path, EnabledStatistics::Chunk));
+    encode(row, options(builder.build()))
 }
 
 fn common(metadata: Metadata, level: i32) -> Result<WriterPropertiesBuilder, ParquetError> {
@@ -115,8 +148,7 @@ fn common(metadata: Metadata, level: i32) -> Result<WriterPropertiesBuilder, Par
 /// are. But methods of one call path have equal amounts, which compression finds when they are
 /// written plainly. On a realistic hour `methods` is a third smaller than with differences
 /// (`DELTA_BINARY_PACKED`).
-fn quantity(builder: WriterPropertiesBuilder, name: &str) -> WriterPropertiesBuilder {
-    let path = ColumnPath::from(name);
+fn quantity(builder: WriterPropertiesBuilder, path: ColumnPath) -> WriterPropertiesBuilder {
     builder
         .set_column_dictionary_enabled(path.clone(), false)
         .set_column_encoding(path.clone(), Encoding::PLAIN)

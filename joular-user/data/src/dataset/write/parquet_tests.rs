@@ -173,7 +173,7 @@ fn a_file_says_what_it_is() {
             pairs.iter().find(|pair| pair.key == key).unwrap().value.clone().unwrap()
         };
         assert_eq!(value(key::HOST), "node-1");
-        assert_eq!(value(key::SCHEMA_VERSION), "10");
+        assert_eq!(value(key::SCHEMA_VERSION), "11");
         assert!(path.starts_with(value(key::TABLE)), "{}", path.display());
         // Engines go by the Parquet types alone; comments are in the run's own file.
         let keys = || metadata.key_value_metadata().unwrap().iter().map(|pair| pair.key.as_str());

@@ -1,8 +1,7 @@
 //! Selects the part of a data set that is looked at.
 //!
-//! Conditions of one kind are alternatives; conditions of different kinds must all hold. Time, run
-//! and process select whole windows and rows. A thread is selected by its name or category, a call
-//! path by any method on it.
+//! Conditions of one kind are alternatives; conditions of different kinds must all hold. Time, run and process select whole
+//! windows and rows. A thread is selected by its name or category, a call path by any method on it.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -12,6 +11,7 @@ use thiserror::Error;
 use super::{
     access::Access,
     catalog::{Catalog, Paths, Process, Run, Thread, ThreadIndex},
+    chosen::Chosen,
     handlers::{Handlers, Rules},
     moment::{DAY_US, Moment},
     names::{Labels, Names},
@@ -27,13 +27,16 @@ use crate::{
             span::{Span, Stretches},
             unreadable::{Skipped, SkippedRuns, Unreadable},
         },
-        store::Part,
+        store::{Hour, Part},
     },
     model::{
+        frame::Frame,
         target_text::TargetText,
         units::{Pid, UnixMicros},
     },
 };
+
+const HOUR_US: i64 = 3_600_000_000;
 
 /// A condition that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -68,6 +71,8 @@ pub struct Filter {
     pub pods: Names,
     pub namespaces: Names,
     pub labels: Labels,
+    /// Beside all conditions on processes above.
+    pub chosen: Chosen,
     pub threads: Names,
     pub categories: Vec<Category>,
     pub methods: Names,
@@ -147,9 +152,15 @@ impl Filter {
             Some(Moment::At(at)) => Some(date(UnixMicros(at.0.saturating_add(days * DAY_US)))),
             _ => None,
         };
-        let folder = |host: &String| format!("host={}", path_part(host));
-        let hosts = self.hosts.literal().map(|hosts| hosts.iter().map(folder).collect());
-        Part { since: day(self.since, -1), until: day(self.until, 1), hosts }
+        let hosts = self.hosts.literal();
+        let hosts = hosts.map(|hosts| hosts.iter().map(|host| format!("host={}", path_part(host))).collect());
+        // Nothing is inferred of rollups any more. Their windows begin in the hour of their start or in the next one.
+        let hour = |moment: Option<Moment>, earlier: i64| match moment {
+            Some(Moment::At(at)) => Some(Hour::of(UnixMicros(at.0.saturating_sub(earlier)))),
+            _ => None,
+        };
+        let hours = (hour(self.since, HOUR_US), hour(self.until, 0));
+        Part { since: day(self.since, -1), until: day(self.until, 1), hosts, hours, ..Part::default() }
     }
 
     /// The same without regard to time.
@@ -194,6 +205,7 @@ impl Filter {
             && self.namespaces.allow_known(process.namespace.as_ref())
             && self.labels.allow(|key| catalog.label_of(process, key))
             && self.access.allows(catalog, process)
+            && self.chosen.allow(catalog, process)
     }
 
     pub fn allows_thread(&self, thread: &Thread) -> bool {
@@ -206,6 +218,11 @@ impl Filter {
         self.methods.allow_all() && self.handlers.allow_all()
     }
 
+    /// Whether conditions on methods allow this one.
+    pub fn names_method(&self, frame: &Frame) -> bool {
+        self.methods.allow(frame.method().raw())
+    }
+
     /// By path: whether conditions on methods and handlers allow it.
     pub fn allowed_paths(&self, catalog: &Catalog) -> Vec<bool> {
         let paths = &catalog.paths;
@@ -213,7 +230,7 @@ impl Filter {
             let mut frames = paths.frames_of(path);
             let is_handled = self.handlers.allow_all()
                 || catalog.handlers.get(path).is_some_and(|handler| self.handlers.allow(handler.method.raw()));
-            is_handled && (self.methods.allow_all() || frames.any(|frame| self.methods.allow(frame.method().raw())))
+            is_handled && (self.methods.allow_all() || frames.any(|frame| self.names_method(frame)))
         };
         paths.indices().map(allows).collect()
     }
@@ -371,6 +388,8 @@ mod tests {
             (Filter { containers: names("4f2b*"), ..Filter::default() }, true),
             (Filter { pods: names("1a2b-3c"), ..Filter::default() }, true),
             (Filter { pods: names("1a2b-3c"), services: names("orders"), ..Filter::default() }, false),
+            (Filter { chosen: Chosen::by(|_, process| process.service.is_some()), ..Filter::default() }, true),
+            (Filter { chosen: Chosen::by(|_, _| false), services: names("shop"), ..Filter::default() }, false),
         ] {
             assert_eq!(filter.allows_process(&catalog, &process), expected, "{filter:?}");
             assert!(!filter.allows_process(&catalog, &Process::default()), "of which nothing is known: {filter:?}");

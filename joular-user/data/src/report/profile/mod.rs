@@ -18,6 +18,7 @@ mod access;
 pub mod catalog;
 mod charged;
 mod charges;
+mod chosen;
 pub mod collected;
 mod facts;
 pub mod filter;
@@ -55,6 +56,7 @@ pub use self::{
         App, Catalog, FrameIndex, OUTSIDE_APP, PathIndex, Paths, Process, ProcessIndex, Run, Thread, ThreadIndex,
     },
     charged::{Charged, Division},
+    chosen::Chosen,
     collected::{Collected, CollectionKey, SeenCollection},
     filter::{ChargeBy, Filter, FilterError},
     handlers::{Handler, Handlers, Rules, RulesError},

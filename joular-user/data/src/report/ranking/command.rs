@@ -5,6 +5,8 @@ use std::{
     path::Path,
 };
 
+use serde_json::Value;
+
 use super::{
     activations::Activations,
     by::By,
@@ -96,6 +98,29 @@ pub struct Said {
 /// # Errors
 /// If the data set cannot be read, has none of the bytes that are asked for, or there are no emission factors for it.
 pub fn run(data: &Path, request: &Request, look: Look, out: &mut impl Write) -> Result<Said, FootprintError> {
+    read(data, request, |report| {
+        let overview = &report.profile.overview;
+        let notices = match request.format {
+            Format::Csv => {
+                let footprints = report.footprints.map(|footprints| statement::text(footprints, overview));
+                footprints.into_iter().flatten().chain(overview.skipped.line()).collect()
+            }
+            Format::Json => overview.skipped.line().into_iter().collect(),
+            Format::Text | Format::Markdown => Vec::new(),
+        };
+        Said { written: write(report, request.format, look, out), notices }
+    })
+}
+
+/// Reads a data set for an object of JSON, with the keys that [`run`] writes.
+///
+/// # Errors
+/// As [`run`].
+pub fn value(data: &Path, request: &Request) -> Result<Value, FootprintError> {
+    read(data, request, json::report)
+}
+
+fn read<T>(data: &Path, request: &Request, made: impl FnOnce(&Report<'_>) -> T) -> Result<T, FootprintError> {
     let (profile, footprints, counts) = request.filter.unreadable.reading(|| profile_of(data, request))?;
     let (app, footprints) = (request.app.as_ref(), footprints.as_ref());
     let tables = tables(&profile, request, &counts, footprints);
@@ -117,15 +142,7 @@ pub fn run(data: &Path, request: &Request, look: Look, out: &mut impl Write) -> 
         top: request.top,
         footprints,
     };
-    let notices = match request.format {
-        Format::Csv => {
-            let footprints = footprints.map(|footprints| statement::text(footprints, &profile.overview));
-            footprints.into_iter().flatten().chain(profile.overview.skipped.line()).collect()
-        }
-        Format::Json => profile.overview.skipped.line().into_iter().collect(),
-        Format::Text | Format::Markdown => Vec::new(),
-    };
-    Ok(Said { written: write(&report, request.format, look, out), notices })
+    Ok(made(&report))
 }
 
 type Counts = Vec<(By, Vec<u64>)>;

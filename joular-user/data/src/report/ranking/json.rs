@@ -18,7 +18,7 @@ use crate::{
     events::HostIdentity,
     model::units::MicroJoules,
     report::{
-        app::PackageEnergy,
+        app::{AppEnergy, PackageEnergy},
         footprint::statement,
         profile::{Amounts, Overview, Profile},
     },
@@ -71,6 +71,12 @@ pub fn report(report: &Report<'_>) -> Value {
         object.insert("skipped".to_owned(), json!(overview.skipped.skipped));
     }
     object
+}
+
+/// A report of these tables: without an application's packages and what else has to be asked for.
+pub fn of_tables(profile: &Profile, tables: &[Ranking]) -> Value {
+    let packages = &AppEnergy::default();
+    report(&Report { profile, tables, of_measures: &[], app: None, packages, top: 0, footprints: None })
 }
 
 fn packages(report: &Report<'_>) -> Vec<Value> {

@@ -19,6 +19,7 @@ pub mod footprint;
 pub mod groups;
 pub mod json;
 pub mod markdown;
+pub mod neighbours;
 pub mod rootless;
 pub mod rows;
 pub mod selected;

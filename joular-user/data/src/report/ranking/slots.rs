@@ -10,7 +10,7 @@ pub(in crate::report) struct Slots<'a> {
     /// The slot of each group.
     slots: Vec<usize>,
     pub(in crate::report) count: usize,
-    /// If rows are about frames: each path's slots, each once, path after path, with the end of
+    /// If a path may have several rows: each path's slots, each once, path after path, with the end of
     /// each path. A path is on many facts.
     arena: Vec<usize>,
     ends: Vec<usize>,
@@ -31,17 +31,23 @@ impl<'a> Slots<'a> {
 
     fn of(profile: &'a Profile, groups: &'a Groups, slots: Vec<usize>, count: usize) -> Self {
         let (mut arena, mut ends) = (Vec::new(), Vec::new());
+        let paths = &profile.catalog.paths;
+        // Which path had a slot last.
+        let mut last = vec![None; count];
+        let mut add = |arena: &mut Vec<usize>, path: PathIndex, group: usize| {
+            let slot = slots[group];
+            if last[slot].replace(path) != Some(path) {
+                arena.push(slot);
+            }
+        };
         if let Some(of_frames) = groups.of_frames() {
-            let paths = &profile.catalog.paths;
-            // Which path had a slot last.
-            let mut last = vec![None; count];
             for path in paths.indices() {
-                for frame in paths.path(path) {
-                    let slot = slots[of_frames[frame.index()]];
-                    if last[slot].replace(path) != Some(path) {
-                        arena.push(slot);
-                    }
-                }
+                paths.path(path).iter().for_each(|frame| add(&mut arena, path, of_frames[frame.index()]));
+                ends.push(arena.len());
+            }
+        } else if let Some(of_paths) = groups.of_neighbours() {
+            for (path, groups) in paths.indices().zip(of_paths) {
+                groups.iter().for_each(|group| add(&mut arena, path, *group));
                 ends.push(arena.len());
             }
         }
@@ -55,9 +61,9 @@ impl<'a> Slots<'a> {
 
     /// All slots of which a fact is part, each once.
     pub(in crate::report) fn all(&self, fact: &Fact) -> impl Iterator<Item = usize> + use<'_> {
-        let of_frames = self.of_path(fact.path);
-        let one = if of_frames.is_none() { self.own(fact) } else { None };
-        of_frames.into_iter().flatten().copied().chain(one)
+        let several = self.of_path(fact.path);
+        let one = if several.is_none() { self.own(fact) } else { None };
+        several.into_iter().flatten().copied().chain(one)
     }
 
     fn of_path(&self, path: PathIndex) -> Option<&[usize]> {

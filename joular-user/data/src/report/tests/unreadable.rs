@@ -60,13 +60,13 @@ const DAMAGES: &[Damage] = &[
     ("no row", |root, run| fs::remove_file(&of_run(root, "runs", run)[0]).unwrap(), "no row in table runs"),
     (
         "a newer row",
-        |root, run| tampering::rewrite_rows(&of_run(root, "runs", run)[0], Some(12), |rows| rows),
-        "it has schema version 12 (written by joular-bpf 7.8.9), this joular-bpf reads versions 10 to 11: use a newer",
+        |root, run| tampering::rewrite_rows(&of_run(root, "runs", run)[0], Some(13), |rows| rows),
+        "it has schema version 13 (written by joular-bpf 7.8.9), this joular-bpf reads versions 10 to 12: use a newer",
     ),
     (
         "a newer file",
-        |root, run| tampering::rewrite_rows(&of_run(root, "quality", run)[1], Some(12), |rows| rows),
-        "it has schema version 12, this",
+        |root, run| tampering::rewrite_rows(&of_run(root, "quality", run)[1], Some(13), |rows| rows),
+        "it has schema version 13, this",
     ),
     ("stacks that were cut off", |root, run| cut(&of_run(root, "stacks", run)[0]), "the file is damaged"),
     (

@@ -10,6 +10,11 @@ const MOST_CHARS: usize = 400;
 
 /// What the text has, in small letters, and what to do then. The first one counts.
 const ADVICE: &[(&[&str], &str)] = &[
+    (
+        &["501 not implemented", "notimplemented", "conditional put is disabled"],
+        "the store cannot create an object only if it is not there: set ship-look-first (`joular-bpf ship --look-first`), \
+         and read in docs/agent.md what that does not promise",
+    ),
     (&["nosuchbucket", "bucket does not exist", "containernotfound"], "check the name of the bucket"),
     (
         &["169.254.169.254", "metadata.google.internal", "missing credential"],
@@ -72,6 +77,8 @@ mod tests {
     #[test]
     fn each_kind_of_failure_has_its_advice() {
         for (text, advice) in [
+            ("501 Not Implemented: <Code>NotImplemented</Code>", "set ship-look-first"),
+            ("`put_opts` with mode `PutMode::Create` when conditional put is disabled", "set ship-look-first"),
             ("Server returned 404 Not Found: <Code>NoSuchBucket</Code>", "check the name of the bucket"),
             ("403 Forbidden: <Code>RequestTimeTooSkewed</Code>", "set the clock"),
             ("400 Bad Request: <Code>AuthorizationHeaderMalformed</Code>", "set AWS_REGION"),

@@ -29,9 +29,11 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Default)]
-struct Seen {
-    lists: Mutex<Vec<String>>,
-    gets: Mutex<Vec<String>>,
+pub(super) struct Seen {
+    pub(super) lists: Mutex<Vec<String>>,
+    /// Listed without what is below the next names.
+    pub(super) folders: Mutex<Vec<String>>,
+    pub(super) gets: Mutex<Vec<String>>,
     now: AtomicUsize,
     most: AtomicUsize,
 }
@@ -83,6 +85,7 @@ impl ObjectStore for Counted {
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Key>) -> Result<ListResult> {
+        self.seen.folders.lock().unwrap().push(prefix.map(ToString::to_string).unwrap_or_default());
         self.inner.list_with_delimiter(prefix).await
     }
 
@@ -91,8 +94,8 @@ impl ObjectStore for Counted {
     }
 }
 
-/// A bucket with these hosts' runs, each so many days after the first one; and what it sees.
-fn bucket(hosts: &[(&str, i64)], at_once: usize) -> (Arc<dyn Store>, Arc<Seen>) {
+/// A directory with these hosts' runs, each so many days after the first one.
+pub(super) fn recorded(hosts: &[(&str, i64)]) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     for (host, days) in hosts {
         let output = ParquetOutput::new(OutputDirectory::create(root.path(), None).unwrap(), fixture::FLUSH_NS);
@@ -105,24 +108,34 @@ fn bucket(hosts: &[(&str, i64)], at_once: usize) -> (Arc<dyn Store>, Arc<Seen>) 
             _ => {}
         });
     }
+    root
+}
+
+/// A bucket with the files of a directory, and what it sees.
+pub(super) fn with_files(root: &Path, at_once: usize) -> (Arc<dyn Store>, Arc<Seen>) {
     let seen = Arc::new(Seen::default());
     let counted =
         Counted { inner: InMemory::new(), seen: Arc::clone(&seen), at_once, until: Instant::now() + PATIENCE };
     let bucket = Bucket::of_client(Path::new("s3://fleet"), "energy", Box::new(counted));
-    for (file, bytes) in fixture::files(root.path()) {
+    for (file, bytes) in fixture::files(root) {
         let file = Path::new(&file);
         bucket.publish(file.parent().unwrap(), file.file_name().unwrap().to_str().unwrap(), &bytes).unwrap();
     }
     (Arc::new(bucket), seen)
 }
 
+/// A bucket with these hosts' runs, and what it sees.
+fn bucket(hosts: &[(&str, i64)], at_once: usize) -> (Arc<dyn Store>, Arc<Seen>) {
+    with_files(recorded(hosts).path(), at_once)
+}
+
 const DAY_US: i64 = 86_400_000_000;
 
-fn at(days: i64) -> Option<Moment> {
+pub(super) fn at(days: i64) -> Option<Moment> {
     Some(Moment::At(UnixMicros(fixture::STARTED + days * DAY_US)))
 }
 
-fn names(names: &[&str]) -> Names {
+pub(super) fn names(names: &[&str]) -> Names {
     Names::parse(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap()
 }
 
@@ -159,7 +172,8 @@ fn only_prefixes_that_may_be_wanted_are_listed() {
     let lists = || seen.lists.lock().unwrap().clone();
     assert_eq!(runs(Filter { hosts: names(&["web-1"]), until: at(5), ..Filter::default() }), 1);
     assert!(lists().iter().all(|prefix| prefix.ends_with("/host=web-1") && prefix.contains("/date=2026-03-0")));
-    assert!(seen.gets.lock().unwrap().iter().all(|key| key.contains("/host=web-1/")));
+    let is_of_host = |key: &String| key.contains("/host=web-1/") || key == "energy/fleet.json";
+    assert!(seen.gets.lock().unwrap().iter().all(is_of_host));
     assert_eq!(runs(Filter { since: at(29), until: at(31), ..Filter::default() }), 1);
     assert!(!lists().is_empty() && lists().iter().all(|prefix| prefix.contains("/date=2026-0")), "{:?}", lists());
     assert!(seen.gets.lock().unwrap().iter().all(|key| key.contains("/host=web-1b/")));

@@ -23,6 +23,11 @@ impl Store for Counted {
         self.directory.list(table, most)
     }
 
+    fn list_bundles(&self, part: &Part, most: usize) -> ReadResult<Vec<PathBuf>> {
+        self.lists.fetch_add(1, Ordering::SeqCst);
+        self.directory.list_bundles(part, most)
+    }
+
     fn open(&self, file: &Path) -> ReadResult<Object> {
         self.opened.fetch_add(1, Ordering::SeqCst);
         self.directory.open(file)
@@ -84,6 +89,14 @@ fn many_who_ask_for_a_part_at_once_get_one_listing_and_others_their_own() {
     assert!(store.list("runs", 0).is_err() && store.list("runs", 0).is_err());
     assert_eq!(inner.lists.load(Ordering::SeqCst), 5);
     assert_eq!(store.listings.lock().unwrap().len(), 4);
+    // Bundles are listed apart from tables, and as seldom.
+    let bundle = "raw/date=2026-03-01/hour=23/group=00/host=a/a-3.parquet";
+    std::fs::create_dir_all(root.path().join(bundle).parent().unwrap()).unwrap();
+    std::fs::write(root.path().join(bundle), "").unwrap();
+    for _ in 0..2 {
+        assert_eq!(store.list_bundles(&Part::default(), 10).unwrap(), [PathBuf::from(bundle)]);
+    }
+    assert_eq!(inner.lists.load(Ordering::SeqCst), 6);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::io;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::{
     model::{target_text::TargetText, units::MicroJoules},
@@ -86,8 +87,19 @@ struct Line<'a> {
 }
 
 pub fn text(comparison: &Comparison, choices: &Choices) -> io::Result<String> {
+    let mut text = serde_json::to_string_pretty(&whole(comparison, choices))?;
+    text.push('\n');
+    Ok(harmless_json(&text))
+}
+
+/// The same as a value, with names as they are.
+pub fn value(comparison: &Comparison, choices: &Choices) -> io::Result<Value> {
+    Ok(serde_json::to_value(whole(comparison, choices))?)
+}
+
+fn whole<'a>(comparison: &'a Comparison, choices: &Choices) -> Whole<'a> {
     let line = |row| line(row, choices.measure);
-    let whole = Whole {
+    Whole {
         measure: choices.measure.name(),
         unit: choices.unit(),
         by: choices.row(),
@@ -113,10 +125,7 @@ pub fn text(comparison: &Comparison, choices: &Choices) -> io::Result<String> {
         },
         rows: comparison.shown(choices).iter().map(line).collect(),
         skipped: &comparison.a.overview.skipped.skipped,
-    };
-    let mut text = serde_json::to_string_pretty(&whole)?;
-    text.push('\n');
-    Ok(harmless_json(&text))
+    }
 }
 
 fn side(side: &Side, measure: Measure) -> OneSide {

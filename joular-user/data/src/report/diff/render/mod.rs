@@ -39,6 +39,14 @@ impl Comparison {
         out.flush()
     }
 
+    /// The comparison as an object of JSON, with the keys that [`Self::write`] writes.
+    ///
+    /// # Errors
+    /// If it cannot be one, which does not happen.
+    pub fn value(&self, choices: &Choices) -> io::Result<serde_json::Value> {
+        json::value(self, choices)
+    }
+
     fn shown(&self, choices: &Choices) -> &[Compared] {
         let top = choices.top.unwrap_or(self.rows.len());
         self.rows.get(..top).unwrap_or(&self.rows)

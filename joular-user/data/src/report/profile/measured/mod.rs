@@ -10,7 +10,7 @@ pub(super) mod counted;
 pub(super) mod source;
 pub(super) mod sums;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use self::{counted::Counting, sums::FactSums};
 use super::{Catalog, EnergyRow, Filter, PathIndex, ThreadIndex, ThreadPath, in_time::Summed, reader::DataSet};
@@ -20,7 +20,12 @@ use crate::{
         error::Result,
         tables::{Allocations, Amounts, Io},
     },
-    model::{counter::Counter, measure::Measure, target_text::TargetText, units::UnixMicros},
+    model::{
+        counter::Counter,
+        measure::{Measure, Unit},
+        target_text::TargetText,
+        units::UnixMicros,
+    },
     sampling::Sampled,
 };
 
@@ -156,6 +161,20 @@ impl Measured {
 }
 
 impl DataSet {
+    /// Measures of bytes of which the runs have any amount, near the time that `filter` allows. Only their own tables are
+    /// read, so it costs little.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is damaged.
+    pub fn measures_of_bytes(&self, filter: &Filter) -> Result<BTreeSet<Measure>> {
+        let mut found = BTreeSet::new();
+        source::measures::<Allocations>(self, filter, &mut found)?;
+        source::measures::<Io>(self, filter, &mut found)?;
+        source::measures::<Amounts>(self, filter, &mut found)?;
+        let has = |measure: &Measure| found.iter().any(|part| measure.includes(*part));
+        Ok(Measure::all().filter(|measure| measure.unit() == Unit::Bytes).filter(has).collect())
+    }
+
     /// Sums bytes and counts of the windows, processes, threads and paths that `filter` allows. `summed` is of the same
     /// filter.
     ///

@@ -1,5 +1,7 @@
 //! Reads tables that say what threads have of measures on call paths: allocations, I/O, and a rollup's amounts.
 
+use std::collections::BTreeSet;
+
 use joular_ebpf::abi::IoKind;
 
 use super::{AmountRow, Part};
@@ -56,6 +58,28 @@ pub(super) fn each<S: Source>(
     for run in 0..data.catalog.runs.len() {
         let span = filter.span(&data.catalog.runs[run]);
         each_of_run::<S>(data, (run, &span), filter, is_allowed, take)?;
+    }
+    Ok(())
+}
+
+/// Adds the measures of which threads have any amount, in whatever windows, processes and threads.
+pub(super) fn measures<S: Source>(data: &DataSet, filter: &Filter, found: &mut BTreeSet<Measure>) -> Result<()> {
+    for run in 0..data.catalog.runs.len() {
+        let span = filter.span(&data.catalog.runs[run]);
+        decode_ahead::batches(&data.files::<S>(run), &span, |columns| {
+            filter.stop.check()?;
+            let of = S::of(columns)?;
+            for row in 0..columns.rows() {
+                if S::is_of_thread(&of, row)? {
+                    S::parts(&of, row, |part| {
+                        if part.amount > 0 {
+                            found.insert(part.measure);
+                        }
+                    })?;
+                }
+            }
+            Ok(())
+        })?;
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ use self::described::{
 use super::by::By;
 use crate::{
     model::{frame::Frame, target_text::TargetText},
-    report::profile::{Catalog, Fact, PathIndex, Paths, Profile, Thread, catalog::Process},
+    report::profile::{Catalog, Fact, FrameIndex, PathIndex, Paths, Profile, Thread, catalog::Process},
 };
 
 /// What a row is about.
@@ -62,6 +62,8 @@ enum Places {
     Frames(Vec<usize>),
     Paths(Vec<usize>),
     Threads(Vec<usize>),
+    /// By path; a path ends in none of them.
+    Beside(Vec<Vec<usize>>),
     /// Facts have the number.
     Classes,
 }
@@ -85,6 +87,18 @@ impl Groups {
     /// The same of paths.
     pub const fn of_paths(places: Vec<usize>, count: usize) -> Self {
         Self { by: By::Handler, named: Named::Unnamed(count), places: Places::Paths(places) }
+    }
+
+    /// The methods that stand directly beside a chosen one on paths: `beside` has of a pair of frames, caller and callee,
+    /// the one that does.
+    pub fn beside(paths: &Paths, beside: impl Fn([FrameIndex; 2]) -> Option<FrameIndex>) -> Self {
+        let (numbers, methods) = numbered(paths.frames().iter().map(method_key));
+        let of_path = |path| {
+            let pairs = paths.path(path).windows(2).filter_map(|pair| <[FrameIndex; 2]>::try_from(pair).ok());
+            pairs.filter_map(|pair| numbers.get(beside(pair)?.index()).copied()).collect()
+        };
+        let places = Places::Beside(paths.indices().map(of_path).collect());
+        Self { by: By::Method, named: Named::All(method_groups(&methods)), places }
     }
 
     /// The groups of what paths and threads are about.
@@ -181,6 +195,7 @@ impl Groups {
             Places::Frames(places) => places.get(paths.path(fact.path).last()?.index()).copied(),
             Places::Paths(places) => places.get(fact.path.index()).copied(),
             Places::Threads(places) => places.get(fact.thread.index()).copied(),
+            Places::Beside(_) => None,
             Places::Classes => fact.class,
         }
     }
@@ -189,6 +204,14 @@ impl Groups {
     pub fn of_thread(&self, thread: usize) -> Option<usize> {
         match &self.places {
             Places::Threads(places) => places.get(thread).copied(),
+            _ => None,
+        }
+    }
+
+    /// The rows that stand beside a method on each path, if rows are about that.
+    pub fn of_neighbours(&self) -> Option<&[Vec<usize>]> {
+        match &self.places {
+            Places::Beside(places) => Some(places),
             _ => None,
         }
     }

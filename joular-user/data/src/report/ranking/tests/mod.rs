@@ -24,7 +24,7 @@ use crate::{
     sampling::{Interval, Sampled},
 };
 
-fn java(class: &str, name: &str) -> Frame {
+pub(super) fn java(class: &str, name: &str) -> Frame {
     Frame { class: Some(class.into()), ..Frame::new(FrameKind::CompiledC2, name) }
 }
 
@@ -33,7 +33,7 @@ fn native(name: &str, module: &str) -> Frame {
 }
 
 /// Of entries that belong to these threads: frames root → leaf, energy, samples.
-fn profile(threads: usize, entries: &[(u32, &[Frame], u64, u64)]) -> Profile {
+pub(super) fn profile(threads: usize, entries: &[(u32, &[Frame], u64, u64)]) -> Profile {
     let mut profile = Profile::default();
     let info = RunInfo { host: "node-1".into(), run_id: "run-1".into(), ..RunInfo::default() };
     profile.catalog.runs.push(Run { info, end: None, phases: Vec::new() });
@@ -89,7 +89,7 @@ fn ranking(profile: &Profile, by: By, cut: Cut) -> Ranking {
 }
 
 /// Name, self and total energy of all rows.
-fn figures(ranking: &Ranking) -> Vec<(String, u64, u64)> {
+pub(super) fn figures(ranking: &Ranking) -> Vec<(String, u64, u64)> {
     ranking
         .all_rows()
         .map(|row| (row.group.name.to_string(), row.own.amounts.energy.0, row.total.amounts.energy.0))

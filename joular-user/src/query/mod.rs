@@ -1,8 +1,16 @@
-//! Reads what an address asks for: parameters, and the part of the data set that they select.
+//! Understands what programs ask about a data set, and reads it for them.
 //!
-//! A parameter means what the flag of `report` or `diff` does, and is understood by the same code.
+//! A [`Query`] has parameters and says which part of the data set they select. A parameter means what the flag of `report`
+//! or `diff` does, and is understood by the same code. [`tables`] and [`comparison`] read what it asks for, within the limits
+//! of [`Readings`]; what does not fit is a [`Refusal`]. `serve` answers addresses with it, `mcp` calls of tools.
 
-use std::fmt::Write as _;
+pub mod comparison;
+mod parameters;
+mod readings;
+mod refusal;
+pub mod tables;
+
+use std::{borrow::Cow, fmt::Write as _};
 
 use form_urlencoded::parse;
 use joular_data::{
@@ -12,60 +20,17 @@ use joular_data::{
 };
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::answer::Refusal;
+pub use self::{
+    parameters::{
+        APP, BY, GROUP, MEASURE, NODES, ONE_BY, PER, Parameter, REFRESH, SELECTION, SIDES, TOP, VIEW, Values, list, one,
+    },
+    readings::Readings,
+    refusal::Refusal,
+};
 use crate::{
     cli::PartFlags,
-    config::{self, AUTO_APP, ConfigError, duration::parse_duration},
+    config::{self, AUTO_APP, duration::parse_duration},
 };
-
-/// A parameter, and what is said of it.
-#[derive(Clone, Copy, Debug)]
-pub struct Parameter {
-    pub name: &'static str,
-    /// Whether several values, divided by commas or given one by one, are alternatives.
-    pub is_list: bool,
-    pub about: &'static str,
-}
-
-const fn one(name: &'static str, about: &'static str) -> Parameter {
-    Parameter { name, is_list: false, about }
-}
-
-const fn list(name: &'static str, about: &'static str) -> Parameter {
-    Parameter { name, is_list: true, about }
-}
-
-/// What selects a part of the data set.
-pub const SELECTION: &[Parameter] = &[
-    one("from", "windows that start at or after this time: 2026-03-01T12:00:00Z, Unix seconds, or now-1h"),
-    one("until", "windows that start before this time"),
-    list("service", "processes of this service, or a pattern with * and ?"),
-    list("version", "processes of this version of their service, or a pattern"),
-    list("host", "runs on this host, or a pattern"),
-    list("run", "runs with this id, or a pattern; last is the recording that began last"),
-    list("process", "processes with this name, main class or container, or a pattern"),
-    list("pid", "processes with this id"),
-    list("pod", "processes in the pod with this uid or name, or a pattern"),
-    list("namespace", "processes in pods of this namespace, or a pattern"),
-    list("label", "processes in pods or on hosts with this label, KEY=VALUE"),
-    list("thread", "threads with this name, or a pattern"),
-    list("category", "threads of this category: java, gc, jit, vm, native or kernel"),
-    list("method", "call paths that contain this method, package.Class.name, or a pattern"),
-];
-
-pub const APP: Parameter = list("app", "application view: energy goes to these packages or classes");
-pub const MEASURE: Parameter = one("measure", "energy, allocated, sent or another measure of the recording");
-pub const VIEW: Parameter = one("view", "self or total: what ranks or is compared");
-pub const TOP: Parameter = one("top", "number of rows, 0 for all");
-pub const BY: Parameter = list("by", "what a row is, as report --by");
-pub const ONE_BY: Parameter = one("by", "what a row is, as diff --by");
-pub const GROUP: Parameter = one("by", "a series for each service, version, host, process, pod or namespace");
-pub const PER: Parameter = one("per", "what is compared: time (watts), cpu, run or none, as diff --per");
-pub const NODES: Parameter = one("nodes", "number of nodes, at most as many as --nodes; the smallest ones are merged");
-pub const REFRESH: Parameter = one("refresh", "off: the page does not ask again every minute");
-
-/// Sides of a comparison, which have parameters of their own.
-pub const SIDES: [&str; 2] = ["left.", "right."];
 
 /// Parameters in the order of their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,8 +51,20 @@ impl Query {
     /// # Errors
     /// If a parameter is not one of `allowed`, or given twice although it has one value.
     pub fn parse(text: &str, allowed: &[Parameter], has_sides: bool) -> Result<Self, Refusal> {
+        Self::of(parse(text.as_bytes()), allowed, has_sides)
+    }
+
+    /// The same of names and values.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn of<'a>(
+        pairs: impl IntoIterator<Item = (Cow<'a, str>, Cow<'a, str>)>,
+        allowed: &[Parameter],
+        has_sides: bool,
+    ) -> Result<Self, Refusal> {
         let mut query = Self::default();
-        for (name, value) in parse(text.as_bytes()) {
+        for (name, value) in pairs {
             let side = SIDES.iter().find_map(|side| name.strip_prefix(side)).filter(|_| has_sides);
             let known = match side {
                 Some(rest) => SELECTION.iter().find(|parameter| parameter.name == rest),
@@ -168,7 +145,7 @@ impl Query {
         };
         if flags.app.iter().any(|prefix| prefix == AUTO_APP) {
             // They would be found anew for every address, and differ.
-            let packages = "name packages, such as com.acme: 'app' in /api/v1/top lists those that are found";
+            let packages = "name packages, such as com.acme: 'app' in a report lists those that are found";
             return Err(Refusal::bad(format!("app: '{AUTO_APP}' is not a package here: {packages}")));
         }
         let (filter, app) = config::part(&flags)?;
@@ -179,6 +156,15 @@ impl Query {
         };
         let (since, until) = (time("from")?, time("until")?);
         Ok(Part { filter: Filter { since, until, versions, stop: stop.clone(), ..filter }, app })
+    }
+
+    /// What both sides of a comparison select.
+    ///
+    /// # Errors
+    /// As [`Self::part`].
+    pub fn sides(&self, now: UnixMicros, stop: &Stop) -> Result<[Part; 2], Refusal> {
+        let [left, right] = SIDES.map(|side| self.part(side, now, stop));
+        Ok([left?, right?])
     }
 
     /// Whether any parameter begins so.
@@ -244,7 +230,11 @@ pub fn exactly(name: &str) -> String {
     pattern
 }
 
-fn moment(name: &str, text: &str, now: UnixMicros) -> Result<Moment, Refusal> {
+/// A time as parameters have it.
+///
+/// # Errors
+/// If the text is none.
+pub fn moment(name: &str, text: &str, now: UnixMicros) -> Result<Moment, Refusal> {
     let before = |ago: &str| {
         let ago = if ago.is_empty() {
             Some(0)
@@ -265,17 +255,5 @@ fn moment(name: &str, text: &str, now: UnixMicros) -> Result<Moment, Refusal> {
     })
 }
 
-/// Flags are called as parameters are.
-impl From<ConfigError> for Refusal {
-    fn from(error: ConfigError) -> Self {
-        let text = match error {
-            ConfigError::Invalid { place, cause } => format!("{}: {cause}", place.trim_start_matches('-')),
-            error => error.to_string().replace("--", ""),
-        };
-        Self::bad(escape(&text))
-    }
-}
-
 #[cfg(test)]
-#[path = "query_tests.rs"]
 mod tests;
