@@ -1,6 +1,6 @@
 //! Walks over all paths as somebody who may see one service, and looks for the names of another one in every answer.
 
-mod calls;
+mod calls_tests;
 
 use std::{
     collections::BTreeSet,
