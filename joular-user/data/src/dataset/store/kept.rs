@@ -7,17 +7,19 @@
 mod small;
 
 use std::{
-    fmt,
+    fmt, io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::{Duration, Instant},
 };
 
-use self::small::SmallFiles;
+use bytes::Bytes;
+
+use self::small::{SMALL_BYTES, SmallFiles};
 use super::{Claim, ClaimKind, Object, Part, Published, Room, Stamp, Store, place::Place};
 use crate::{
     dataset::{
-        bundle::BUNDLES,
+        bundle::{BUNDLES, FLEET},
         error::{DataSetError, Result as ReadResult},
     },
     output::Result,
@@ -48,6 +50,8 @@ struct Kept {
     known_for: Duration,
     small: Arc<SmallFiles>,
     listings: Mutex<Vec<Arc<Listing>>>,
+    /// What says in which groups hosts are, and when it was read; `None`: there is nothing.
+    fleet: Mutex<Option<(Instant, Option<Bytes>)>>,
 }
 
 /// Files of a part of the data set, and when they were listed.
@@ -115,13 +119,39 @@ impl Keeper {
     pub fn forget(&self) {
         if let Some((_, kept)) = &*lock(&self.now) {
             lock(&kept.listings).clear();
+            *lock(&kept.fleet) = None;
         }
     }
 }
 
 impl Kept {
     fn new(inner: Arc<dyn Store>, known_for: Duration, small: Arc<SmallFiles>) -> Self {
-        Self { inner, known_for, small, listings: Mutex::default() }
+        Self { inner, known_for, small, listings: Mutex::default(), fleet: Mutex::default() }
+    }
+
+    /// The file [`FLEET`], which has no tag because no listing has it: it is asked for with every listing of a host.
+    fn fleet(&self) -> ReadResult<Object> {
+        let path = || self.path().join(FLEET);
+        let mut fleet = lock(&self.fleet);
+        if fleet.as_ref().is_none_or(|(at, _)| at.elapsed() >= self.known_for) {
+            let read = match self.inner.open(Path::new(FLEET)) {
+                Err(error) if error.is_gone() => None,
+                Ok(object) if object.size_bytes() <= SMALL_BYTES => {
+                    let bytes = object.read_all();
+                    Some(Bytes::from(bytes.map_err(|cause| DataSetError::Bucket { path: path(), cause })?))
+                }
+                // Whoever reads it says what is wrong.
+                other => return other,
+            };
+            *fleet = Some((Instant::now(), read));
+        }
+        let known = fleet.as_ref().and_then(|(_, read)| read.clone());
+        drop(fleet);
+        let Some(bytes) = known else {
+            return Err(DataSetError::Bucket { path: path(), cause: io::ErrorKind::NotFound.into() });
+        };
+        let size_bytes = bytes.len() as u64;
+        Ok(Object::new(bytes, size_bytes))
     }
 
     /// Where the listing of a part is, or will be.
@@ -208,6 +238,9 @@ impl Store for Kept {
     }
 
     fn open(&self, file: &Path) -> ReadResult<Object> {
+        if file == Path::new(FLEET) {
+            return self.fleet();
+        }
         let stamp = match self.inner.stamp(file) {
             Ok(stamp) if self.small.takes(&stamp) => stamp,
             _ => return self.inner.open(file),

@@ -16,7 +16,7 @@ use super::lock;
 use crate::dataset::store::Stamp;
 
 /// Stores that are far away fetch files of this size as a whole.
-const SMALL_BYTES: u64 = 1 << 20;
+pub(super) const SMALL_BYTES: u64 = 1 << 20;
 /// What keeping a file takes beside its bytes, roughly.
 const BESIDE_BYTES: u64 = 300;
 

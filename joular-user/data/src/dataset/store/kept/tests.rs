@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::dataset::store::LocalDirectory;
+use crate::dataset::{bundle::Groups, store::LocalDirectory};
 
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -123,6 +123,26 @@ fn a_small_file_is_read_once_until_it_changes() {
     std::fs::write(root.path().join(&file), "second").unwrap();
     assert_eq!(content(), b"second");
     assert_eq!(inner.opened.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn groups_of_hosts_are_asked_for_as_seldom_as_listings() {
+    let root = tempfile::tempdir().unwrap();
+    let inner = counted(root.path());
+    let groups = |store: Kept| {
+        let store: Arc<dyn Store> = Arc::new(store);
+        let read = || Groups::read(&store).unwrap();
+        let found = [read(), read()];
+        assert_eq!(found[0], found[1]);
+        found[0].clone()
+    };
+    let opened = || inner.opened.load(Ordering::SeqCst);
+    assert_eq!((groups(kept(&inner, LONG)), opened()), (Groups::default(), 1));
+    std::fs::write(root.path().join(FLEET), r#"{"format":1,"groups":[{"since":"2026-03-02","n":4}]}"#).unwrap();
+    assert_ne!(groups(kept(&inner, LONG)), Groups::default());
+    assert_eq!(opened(), 2);
+    drop(groups(kept(&inner, Duration::ZERO)));
+    assert_eq!(opened(), 4);
 }
 
 #[test]
