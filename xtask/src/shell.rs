@@ -21,15 +21,6 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs it in the workspace's root, beside others: its standard output is printed when it has ended.
-pub fn run_quietly(command: &mut Command) -> Result<()> {
-    let command = command.current_dir(paths::root()).stderr(Stdio::inherit());
-    let output = command.output().with_context(|| format!("starting {command:?}"))?;
-    println!("{}", String::from_utf8_lossy(&output.stdout));
-    ensure!(output.status.success(), "{command:?}: {}", output.status);
-    Ok(())
-}
-
 /// Runs it in the workspace's root; returns its standard output.
 pub fn capture(command: &mut Command) -> Result<String> {
     let command = command.current_dir(paths::root()).stderr(Stdio::inherit());

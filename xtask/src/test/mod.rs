@@ -1,9 +1,9 @@
 //! Runs the checks, each with its time; all run even if one fails.
 //!
 //! There are two sets. The quick one is for each merge. The slow one has what is emulated, packages, and the soak, and is
-//! run before an issue is closed. What waits runs beside what computes: downloads beside the build of the tests, and live
-//! tests that need no idle machine beside one another and beside the tests that need no privileges. One build serves all:
-//! clippy, unit tests, the program, and the tests that run it.
+//! run before an issue is closed. What waits runs beside what computes: downloads beside the build of the tests. Live
+//! tests that need no idle machine run beside one another. One build serves all: clippy, unit tests, the program, and the
+//! tests that run it.
 
 mod built;
 mod checks;
@@ -29,9 +29,6 @@ const ROOM_OF_UNIT_TESTS: u64 = 256 << 20;
 
 /// Live tests of this module measure the machine. They run one at a time.
 const ALONE: &str = "alone::";
-
-/// The check of the live tests that need no idle machine.
-const BESIDE: &str = "live tests, side by side";
 
 /// Live tests of this module are of the slow set. They run one at a time, too.
 const SLOW: &str = "slow::";
@@ -90,25 +87,25 @@ fn quick(checks: &mut Checks, notes_file: &Path, live: bool) {
         if let Some(built) = &built {
             checks.check("clippy", || built.has_no_warnings());
         }
-        checks.join("setup", rest).and(built)
+        let is_set_up = checks.join("setup", rest).is_some();
+        if is_set_up && built.is_some() {
+            checks.check("unit tests", || unit_tests(notes_file));
+        }
+        built.filter(|_| is_set_up)
     });
     let Some(built) = built else {
-        return checks.skip("tests", "something that they need is missing");
+        return checks.skip("tests of the binary", "something that they need is missing");
     };
     let tests = Tests { built: &built, notes_file, packages: None, every_jdk: false };
+    checks.check("tests without privileges", || {
+        tests.run(&built.support, &[])?;
+        tests.run(&built.unprivileged, &["--skip", PACKAGES])
+    });
     if !live {
-        tests.without_privileges(checks);
         return checks.skip("live tests", "--no-live");
     }
-    thread::scope(|scope| {
-        // They wait for windows and for JVMs much of the time; those without privileges compute.
-        let beside = tests.live_command(checks, BESIDE, &["--skip", ALONE, "--skip", SLOW, "--test-threads=3"]);
-        let beside = beside.map(|mut command| scope.spawn(move || timed(|| shell::run_quietly(&mut command))));
-        tests.without_privileges(checks);
-        if let Some(beside) = beside {
-            checks.join(BESIDE, beside);
-        }
-    });
+    // Three at once: two CPUs are busy then, though each waits for its windows now and then.
+    tests.live(checks, "live tests, side by side", &["--skip", ALONE, "--skip", SLOW, "--test-threads=3"]);
     tests.live(checks, "live tests, one at a time", &[ALONE, "--test-threads=1"]);
 }
 
@@ -176,23 +173,8 @@ impl Tests<'_> {
         shell::run(Command::new(program).envs(self.environment()).arg("--quiet").args(arguments))
     }
 
-    fn without_privileges(&self, checks: &mut Checks) {
-        checks.check("unit tests", || unit_tests(self.notes_file));
-        checks.check("tests without privileges", || {
-            self.run(&self.built.support, &[])?;
-            self.run(&self.built.unprivileged, &["--skip", PACKAGES])
-        });
-    }
-
     /// Runs live tests, as root.
     fn live(&self, checks: &mut Checks, name: &str, arguments: &[&str]) {
-        if let Some(mut command) = self.live_command(checks, name, arguments) {
-            checks.check(name, || shell::run(&mut command));
-        }
-    }
-
-    /// What runs live tests, as root. `None` if we cannot be root, which is reported.
-    fn live_command(&self, checks: &mut Checks, name: &str, arguments: &[&str]) -> Option<Command> {
         if !shell::is_root() && !sudo_works() {
             let reason = "they load eBPF programs, we are not root, and `sudo -n` asks for a password";
             if env::var_os("CI").is_some() {
@@ -200,7 +182,7 @@ impl Tests<'_> {
             } else {
                 checks.skip(name, reason);
             }
-            return None;
+            return;
         }
         let mut command = shell::as_root("env", &["-n"]);
         command.args(self.environment().map(|(name, value)| format!("{name}={}", value.display())));
@@ -212,7 +194,7 @@ impl Tests<'_> {
         // Each test's time is printed, which the test harness of a stable compiler does only if it is told so.
         command.arg("RUSTC_BOOTSTRAP=1").arg(&self.built.live).args(["-Zunstable-options", "--report-time"]);
         command.args(arguments);
-        Some(command)
+        checks.check(name, || shell::run(&mut command));
     }
 }
 
