@@ -61,8 +61,8 @@ fn info(service: &Summed, unit: Unit) -> RunInfo {
     let host = service.key.service.clone().unwrap_or_else(|| TargetText::from(HOSTS));
     let label = service.key.label.map_or("none", |label| label.name());
     let name: String = path_part(host.raw()).chars().take(NAME_CHARS).collect();
-    // Names that differ only in what a path has no place for have the same folder.
-    let hash = XxHash64::oneshot(0, host.raw().as_bytes());
+    // Names that differ only in what a path has no place for have the same folder. A service may be called as hosts are.
+    let hash = XxHash64::oneshot(service.key.service.is_none().into(), host.raw().as_bytes());
     RunInfo {
         run_id: format!("{name}-{hash:016x}-{label}-{}", unit.start.0 / 1_000_000),
         host,
