@@ -72,9 +72,10 @@ fn reported(set: &Set, column: &str) -> BTreeMap<String, u64> {
 
 #[test]
 fn totals_are_those_of_the_report_to_the_microjoule() {
-    let served = Served::of(set("jmh.jrec"), &[]);
+    let set = set("jmh.jrec");
+    let served = Served::of(&set, &[]);
     for (kind, column) in [(ENERGY, "self_uj"), (CPU, "self_cpu_ns")] {
-        let services = reported(&served.set, column);
+        let services = reported(&set, column);
         assert!(services.len() > 2, "{services:?}");
         let whole: u64 = services.values().sum();
         assert_eq!(drawn(&served, kind, ""), whole, "{kind}");
@@ -94,7 +95,7 @@ fn totals_are_those_of_the_report_to_the_microjoule() {
         assert_eq!(drawn(&served, kind, r#"{jvm_part!~"jit|gc"}"#), whole - parts.values().sum::<u64>(), "{kind}");
     }
     let values = answer(&served, "LabelValues", &json!({ "name": "service_name", "matchers": ["{}"] }));
-    assert_eq!(values["names"], json!(reported(&served.set, "self_uj").keys().collect::<Vec<_>>()));
+    assert_eq!(values["names"], json!(reported(&set, "self_uj").keys().collect::<Vec<_>>()));
     let labels = json!({ "labelNames": ["service_name", "__profile_type__"], "matchers": [] });
     let sets = answer(&served, "Series", &labels);
     assert_eq!(sets["labelsSet"].as_array().unwrap().len(), 3 * 3, "energy, CPU time and samples of three: {sets}");
@@ -109,13 +110,14 @@ fn bytes_are_there_if_they_were_recorded() {
         ("allocations.jrec", "joular:alloc_space:bytes:cpu:nanoseconds", "self_allocated_bytes"),
         ("io.jrec", "joular:written:bytes:cpu:nanoseconds", "self_written_bytes"),
     ] {
-        let served = Served::of(set(recording), &[]);
+        let set = set(recording);
+        let served = Served::of(&set, &[]);
         let types = answer(&served, "ProfileTypes", &json!({}));
         let ids: Vec<&str> =
             types["profileTypes"].as_array().unwrap().iter().map(|one| one["ID"].as_str().unwrap()).collect();
         assert!(ids.contains(&kind) && ids.contains(&ENERGY), "{recording}: {ids:?}");
         assert_eq!(ids.iter().any(|id| id.contains("alloc_space")), recording == "allocations.jrec", "{ids:?}");
-        let services = reported(&served.set, column);
+        let services = reported(&set, column);
         assert_eq!(drawn(&served, kind, "{}"), services.values().sum::<u64>(), "{recording}");
         assert_eq!(over_time(&served, kind, "{}", "service_name"), services, "{recording}");
     }
@@ -123,7 +125,8 @@ fn bytes_are_there_if_they_were_recorded() {
 
 #[test]
 fn messages_of_protocol_buffers_are_answered_in_kind() {
-    let served = Served::of(set("two_jvms.jrec"), &[]);
+    let set = set("two_jvms.jrec");
+    let served = Served::of(&set, &[]);
     let (status, head, body) = served.ask(request("ProfileTypes", "application/proto", "", b""));
     assert!(status == 200 && head.contains("content-type: application/proto"), "{head}");
     // The first type: a message in field 1, whose field 1 is its id.
@@ -144,7 +147,8 @@ fn messages_of_protocol_buffers_are_answered_in_kind() {
 
 #[test]
 fn what_does_not_fit_is_refused_as_clients_of_connect_expect() {
-    let served = Served::of(set("two_jvms.jrec"), &[]);
+    let set = set("two_jvms.jrec");
+    let served = Served::of(&set, &[]);
     for (method, message, status, code) in [
         ("SelectMergeStacktraces", json!({ "profileTypeID": ENERGY, "labelSelector": "{a=" }), 400, "invalid_argument"),
         (
@@ -187,7 +191,7 @@ fn a_token_is_needed_and_equal_questions_are_one_reading() {
     let token = set.data().with_file_name("token");
     fs::write(&token, "secret\n").unwrap();
     fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
-    let served = Served::of(set, &["--token-file", token.to_str().unwrap()]);
+    let served = Served::of(&set, &["--token-file", token.to_str().unwrap()]);
     let body = format!("{{\"profileTypeID\":\"{ENERGY}\",\"step\":1}}");
     let ask = |header: &str| served.ask(request("SelectSeries", "application/json", header, body.as_bytes()));
     for header in ["", "Authorization: Bearer wrong\r\n"] {

@@ -4,10 +4,11 @@ use std::{
     fs,
     io::{Read as _, Write as _},
     net::{SocketAddr, TcpStream},
+    process::Command,
     time::{Duration, Instant},
 };
 
-use joular_tests::profiler::{Profiler, Run};
+use joular_tests::{paths, process::Running};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -17,29 +18,29 @@ use crate::{
     joular_bpf,
 };
 
-const START: Duration = Duration::from_secs(20);
+pub const START: Duration = Duration::from_secs(20);
 
 /// A server of a data set; it ends when dropped.
 pub struct Served {
-    pub set: Set,
-    process: Profiler,
+    process: Running,
     address: SocketAddr,
 }
 
 impl Served {
-    pub fn of(set: Set, options: &[&str]) -> Self {
-        let data = set.data();
-        let run = Run::new().argument("serve").argument(&data).with("--listen", "127.0.0.1:0");
-        let run = options.iter().fold(run, |run, option| run.argument(option));
-        let mut process = run.spawn().unwrap();
-        let told = process.wait_told(" at http", START).unwrap();
-        let (_, address) = told.split_once("://").unwrap();
-        let address = address.split_once('/').unwrap().0.parse().unwrap();
-        Self { set, process, address }
+    pub fn of(set: &Set, options: &[&str]) -> Self {
+        Self::place(set.data().to_str().unwrap(), &[], options)
     }
 
-    fn new() -> Self {
-        Self::of(Set::new(), &[])
+    /// The data set may be in a bucket that the environment leads to.
+    pub fn place(place: &str, environment: &[(&str, String)], options: &[&str]) -> Self {
+        let mut command = Command::new(paths::joular_bpf());
+        command.args(["serve", place, "--listen", "127.0.0.1:0"]).args(options);
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
+        let mut process = Running::spawn("joular-bpf", &mut command).unwrap();
+        let told = process.wait_stderr_with(" at http", START).unwrap();
+        let (_, address) = told.split_once("://").unwrap();
+        let address = address.split_once('/').unwrap().0.parse().unwrap();
+        Self { process, address }
     }
 
     /// Status, head and body of the answer.
@@ -59,22 +60,34 @@ impl Served {
         self.ask(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
     }
 
-    fn json(&self, path: &str) -> Value {
+    pub fn json(&self, path: &str) -> Value {
         let (status, _, body) = self.get(path);
         assert_eq!(status, 200, "{path}: {}", String::from_utf8_lossy(&body));
         serde_json::from_slice(&body).unwrap()
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// How often the data set was read.
+    pub fn scans(&self) -> u64 {
+        let text = String::from_utf8(self.get("/metrics").2).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("joular_serve_scans_total "));
+        line.unwrap_or_else(|| panic!("{text}")).parse().unwrap()
     }
 }
 
 #[test]
 fn every_path_is_answered_and_nothing_is_written() {
-    let served = Served::new();
+    let set = Set::new();
+    let served = Served::of(&set, &[]);
     let state = |set: &Set| {
         let mut files: Vec<_> = walk(&set.data()).collect();
         files.sort();
         files
     };
-    let before = state(&served.set);
+    let before = state(&set);
     let document = served.json("/openapi.json");
     let paths = document["paths"].as_object().unwrap();
     assert!(paths.len() >= 17, "{paths:?}");
@@ -86,11 +99,11 @@ fn every_path_is_answered_and_nothing_is_written() {
         let (status, _, body) = served.ask(format!("HEAD {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
         assert!(status == 200 && body.is_empty(), "HEAD {path}");
     }
-    let report = joular_bpf(&["report", served.set.data().to_str().unwrap(), "--json", "--by", "process,method"]);
+    let report = joular_bpf(&["report", set.data().to_str().unwrap(), "--json", "--by", "process,method"]);
     let (_, _, top) = served.get("/api/v1/top?by=process&by=method");
     assert_eq!(String::from_utf8(top).unwrap().trim_end(), report.stdout.trim_end());
     assert_eq!(served.get("/api/v1/pprof").2[..2], [0x1f, 0x8b]);
-    assert_eq!(state(&served.set), before);
+    assert_eq!(state(&set), before);
     served.process.signal(Signal::INT).unwrap();
     assert_eq!(served.process.finish(START).unwrap().code(), Some(0));
 }
@@ -104,7 +117,8 @@ fn walk(folder: &std::path::Path) -> Box<dyn Iterator<Item = (std::path::PathBuf
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let served = Served::new();
+    let set = Set::new();
+    let served = Served::of(&set, &[]);
     for (path, status, words) in [
         ("/api/v1/top?from=noon", 400, "from: 'noon' is not a time"),
         ("/api/v1/top?speed=1", 400, "'speed' is not a parameter here"),
@@ -133,9 +147,9 @@ fn what_does_not_fit_is_refused() {
         assert!(found == status || is_too_long, "{shown:?}: {head}");
     }
     assert_eq!(served.get("/livez").0, 200);
-    let data = served.set.data();
+    let data = set.data();
     let data = data.to_str().unwrap();
-    expect_usage_error(&["serve", data, "--listen", "0.0.0.0:0"], &["--listen", "--token-file"]);
+    expect_usage_error(&["serve", data, "--listen", "0.0.0.0:0"], &["--listen", "--token-file", "--trust-header"]);
     expect_usage_error(&["serve", data, "--certificate", "c"], &["--key"]);
     let nowhere = joular_bpf(&["serve", "/no/such/place"]);
     assert!(nowhere.code() == Some(1) && nowhere.stderr.contains("opening the data set"), "{nowhere:?}");
@@ -143,7 +157,8 @@ fn what_does_not_fit_is_refused() {
 
 #[test]
 fn slow_clients_hold_up_nobody_and_equal_questions_are_one_scan() {
-    let served = Served::new();
+    let set = Set::new();
+    let served = Served::of(&set, &[]);
     let slow: Vec<TcpStream> = (0..50)
         .map(|_| {
             let mut stream = TcpStream::connect(served.address).unwrap();
@@ -156,17 +171,12 @@ fn slow_clients_hold_up_nobody_and_equal_questions_are_one_scan() {
     assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
     drop(slow);
 
-    let scans = || {
-        let text = String::from_utf8(served.get("/metrics").2).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix("joular_serve_scans_total "));
-        line.unwrap_or_else(|| panic!("{text}")).parse::<u64>().unwrap()
-    };
-    let before = scans();
+    let before = served.scans();
     std::thread::scope(|scope| {
         let asked: Vec<_> = (0..20).map(|_| scope.spawn(|| served.get("/api/v1/top?by=line"))).collect();
         assert!(asked.into_iter().all(|one| one.join().unwrap().0 == 200));
     });
-    assert_eq!(scans(), before + 1);
+    assert_eq!(served.scans(), before + 1);
 }
 
 #[test]
@@ -175,7 +185,7 @@ fn a_token_is_needed_where_there_is_one() {
     let token = set.data().with_file_name("token");
     fs::write(&token, "secret\n").unwrap();
     fs::set_permissions(&token, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    let served = Served::of(set, &["--token-file", token.to_str().unwrap()]);
+    let served = Served::of(&set, &["--token-file", token.to_str().unwrap()]);
     for (header, status) in [
         ("", 401),
         ("Authorization: Bearer wrong\r\n", 401),
@@ -192,7 +202,8 @@ fn a_token_is_needed_where_there_is_one() {
 
 #[test]
 fn hostile_names_are_text() {
-    let served = Served::of(Set::hostile(), &[]);
+    let set = Set::hostile();
+    let served = Served::of(&set, &[]);
     for path in ["/", "/part", "/api/v1/top", "/compare?left.process=*"] {
         let (status, _, body) = served.get(path);
         let text = String::from_utf8(body).unwrap();
@@ -207,7 +218,8 @@ fn hostile_names_are_text() {
 #[test]
 fn pages_work_in_a_browser_of_any_width() {
     let Some(mut browser) = start() else { return };
-    let served = Served::new();
+    let set = Set::new();
+    let served = Served::of(&set, &[]);
     for width in [1400, 800, 400] {
         browser
             .call(
@@ -216,7 +228,7 @@ fn pages_work_in_a_browser_of_any_width() {
             )
             .unwrap();
         for path in ["/", "/part", "/compare", "/compare?left.until=now&right.from=2020-01-01T00:00:00Z"] {
-            browser.open_url(&format!("http://{}{path}", served.address)).unwrap();
+            browser.open_url(&served.url(path)).unwrap();
             let wide = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
             assert_eq!(browser.eval(wide).unwrap(), true, "{path} at {width}");
             let unnamed = "[...document.querySelectorAll('input:not([type=hidden])')].filter((one) => one.labels.length === 0).length";
@@ -224,7 +236,7 @@ fn pages_work_in_a_browser_of_any_width() {
         }
     }
     // A drag over power selects its time.
-    browser.open_url(&format!("http://{}/part?refresh=off", served.address)).unwrap();
+    browser.open_url(&served.url("/part?refresh=off")).unwrap();
     let drag = "(() => { const svg = document.getElementById('power'); const { left, top, width } = svg.getBoundingClientRect();
         svg.setPointerCapture = () => {};
         for (const [kind, part] of [['down', .25], ['move', .5], ['up', .75]]) svg.dispatchEvent(new PointerEvent(`pointer${kind}`,

@@ -26,7 +26,7 @@ const COMMON: [&str; 16] = [
 ];
 
 /// What `-h` of all other commands leaves out.
-const RARE: [&str; 30] = [
+const RARE: [&str; 33] = [
     "carbon",
     "zone",
     "carbon_source",
@@ -57,6 +57,9 @@ const RARE: [&str; 30] = [
     "requests_b",
     "activations",
     "watts",
+    "token_user",
+    "groups_header",
+    "nodes",
 ];
 
 /// The same command line with a short help that is short.

@@ -6,13 +6,13 @@ use clap::Args;
 
 use super::DATA_SET;
 
-#[derive(Clone, Debug, PartialEq, Eq, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct ServeFlags {
-    /// Directory of the data set
-    #[arg(value_name = "DIR", default_value = DATA_SET)]
+    /// Directory of the data set, or its place in a bucket: s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX
+    #[arg(value_name = "PLACE", default_value = DATA_SET)]
     pub data: PathBuf,
 
-    /// IP address and port to listen at. Others than loopback addresses need --token-file
+    /// IP address and port to listen at. Others than loopback addresses need --token-file or --trust-header
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9898")]
     pub listen: String,
 
@@ -20,6 +20,26 @@ pub struct ServeFlags {
     /// any name
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+
+    /// Name of whoever shows the token, for the rules of --access [default: everything may be seen]
+    #[arg(long, value_name = "NAME", requires = "token_file", requires = "access")]
+    pub token_user: Option<String>,
+
+    /// Header in which a proxy that knows its users names who asks. It counts in requests from --trust-from alone
+    #[arg(long, value_name = "NAME", requires = "trust_from")]
+    pub trust_header: Option<String>,
+
+    /// Addresses of the proxy, such as 10.0.0.7 or 10.1.0.0/16. Requests from there without the header are refused
+    #[arg(long, value_name = "CIDR", value_delimiter = ',', requires = "trust_header")]
+    pub trust_from: Vec<String>,
+
+    /// Header in which the same proxy names the groups of who asks, divided by commas
+    #[arg(long, value_name = "NAME", requires = "trust_header")]
+    pub groups_header: Option<String>,
+
+    /// Rules of who may see which services, hosts and namespaces (TOML); nobody sees more than they allow
+    #[arg(long, value_name = "FILE")]
+    pub access: Option<PathBuf>,
 
     /// Serve over TLS with this certificate (PEM), followed by those that sign it
     #[arg(long, value_name = "FILE", requires = "key")]
@@ -40,4 +60,12 @@ pub struct ServeFlags {
     /// Memory for answers that may be asked for again
     #[arg(long, value_name = "SIZE", default_value = "64MiB")]
     pub cache: String,
+
+    /// Size of files that one question may read, 0 for any [default: 2GiB of a bucket, any of a directory]
+    #[arg(long, value_name = "SIZE")]
+    pub scan: Option<String>,
+
+    /// Nodes of a flame graph that one question may ask for, 1 to 1000000
+    #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
+    pub nodes: usize,
 }

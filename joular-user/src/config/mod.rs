@@ -3,6 +3,7 @@
 //! Resolving is pure ([`Config::resolve`]); only reading the file is not. Every error names its
 //! place: the flag, or file, line and key.
 
+mod access;
 mod agent;
 mod baseline;
 pub mod calibration;
@@ -36,6 +37,7 @@ mod services;
 mod ship;
 mod sweep;
 mod top;
+mod trust;
 mod validate;
 mod weights;
 
@@ -50,6 +52,7 @@ use thiserror::Error;
 
 use self::duration::parse_duration;
 pub use self::{
+    access::{AccessRules, Sight},
     agent::AgentConfig,
     baseline::{Check, baseline_to_check, baseline_to_save, of_session},
     calibration::{Calibrate, CalibrationChoice},
@@ -76,6 +79,7 @@ pub use self::{
     ship::{Ship, ship_once},
     sweep::{SweepRun, sweep},
     top::top,
+    trust::Trust,
     validate::{schedule, validation},
     weights::WeightChoice,
 };

@@ -95,8 +95,8 @@ pub const ONE_BY: Parameter = one("by", "what a row is, as diff --by").of(Values
 pub const GROUP: Parameter = one("by", "a series for each service, version, host, process, pod or namespace");
 pub const PER: Parameter =
     one("per", "what is compared: time (watts), cpu, run or none, as diff --per").of(Values::OneOf(divisors));
-pub const NODES: Parameter = one("nodes", "number of nodes, 1 to 100000; the smallest ones are merged")
-    .of(Values::Whole { least: 1, most: Some(100_000) });
+pub const NODES: Parameter = one("nodes", "number of nodes, at most as many as --nodes; the smallest ones are merged")
+    .of(Values::Whole { least: 1, most: None });
 pub const REFRESH: Parameter = one("refresh", "off: the page does not ask again every minute");
 
 /// Sides of a comparison, which have parameters of their own.

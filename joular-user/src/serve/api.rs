@@ -26,7 +26,6 @@ use crate::query::{Part, Query, Refusal, tables};
 /// Tables whose rows are not whole processes: their values are labels, too.
 const LABELS_OF_ROWS: [By; 3] = [By::Thread, By::Category, By::Method];
 const NODES: usize = 16_000;
-const MOST_NODES: usize = 100_000;
 
 pub fn top(asking: &Asking<'_>) -> Result<Work, Refusal> {
     let request = tables::request(asking.query, asking.part()?)?;
@@ -41,7 +40,8 @@ pub fn measure_of(query: &Query) -> Result<Measure, Refusal> {
 pub fn flame(asking: &Asking<'_>) -> Result<Work, Refusal> {
     let part = asking.part()?;
     let measure = measure_of(asking.query)?;
-    let nodes = asking.query.number("nodes", 1..=MOST_NODES, NODES)?;
+    let most = asking.terms.most_nodes;
+    let nodes = asking.query.number("nodes", 1..=most, NODES.min(most))?;
     Ok(Box::new(move |place| {
         let read = || Profile::read(place, &part.filter, part.app.as_ref());
         let profile = part.filter.unreadable.reading(read)?;
@@ -63,6 +63,7 @@ pub fn flame(asking: &Asking<'_>) -> Result<Work, Refusal> {
         Answer::json(&json!({
             "measure": measure.name(),
             "unit": if measure == Measure::Energy { "uj" } else { "amount" },
+            "until": profile.overview.span.map(|(_, end)| time(end)),
             "merged_nodes": whole.nodes.len().saturating_sub(nodes),
             "nodes": tree.nodes.iter().map(node).collect::<Vec<_>>(),
         }))
@@ -107,7 +108,8 @@ pub fn labels(asking: &Asking<'_>) -> Result<Work, Refusal> {
     let part = asking.part()?;
     Ok(Box::new(move |place| {
         let catalog = part.filter.unreadable.reading(|| DataSet::open(place, &part.filter))?.catalog;
-        let of_pods = catalog.processes.iter().flat_map(|process| &process.labels);
+        let seen = catalog.processes.iter().filter(|process| part.filter.access.allows(&catalog, process));
+        let of_pods = seen.flat_map(|process| &process.labels);
         let of_hosts = catalog.runs.iter().flat_map(|run| &run.info.identity.labels);
         let keys = of_pods.chain(of_hosts).filter_map(|label| label.raw().split_once('='));
         let keys: BTreeSet<String> = keys.map(|(key, _)| format!("{}{key}", Label::PREFIX)).collect();
@@ -143,7 +145,7 @@ pub fn values(asking: &Asking<'_>) -> Result<Work, Refusal> {
                 groups.iter().map(|group| json!({ "value": group.name, "energy_uj": group.energy })).collect()
             }
         };
-        Answer::json(&json!({ "label": name, "values": values }))
+        Answer::json(&json!({ "label": name, "until": scan.until().map(time), "values": values }))
     }))
 }
 

@@ -1,15 +1,14 @@
-//! Keeps answers that may be asked for again, as long as the data set is the same and they have room.
+//! Keeps answers that may be asked for again, as long as what they were made of is the same and they have room.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::{answer::Answer, identity::Identity};
 
-/// Answers by what was asked, of one state of the data set.
+/// Answers by what was asked, each of one state of the data set.
 #[derive(Debug)]
 pub struct Cache {
     most_bytes: u64,
     bytes: u64,
-    identity: Identity,
     answers: HashMap<String, Kept>,
     /// When each was used, so the one that was not used for longest is the first.
     order: BTreeMap<u64, String>,
@@ -18,20 +17,14 @@ pub struct Cache {
 
 #[derive(Debug)]
 struct Kept {
+    identity: Identity,
     answer: Answer,
     used: u64,
 }
 
 impl Cache {
     pub fn new(most_bytes: u64) -> Self {
-        Self {
-            most_bytes,
-            bytes: 0,
-            identity: Identity::default(),
-            answers: HashMap::new(),
-            order: BTreeMap::new(),
-            next: 0,
-        }
+        Self { most_bytes, bytes: 0, answers: HashMap::new(), order: BTreeMap::new(), next: 0 }
     }
 
     /// Bytes of the answers that are kept.
@@ -41,10 +34,7 @@ impl Cache {
 
     /// What was answered to this question about the data set as it is.
     pub fn get(&mut self, identity: Identity, key: &str) -> Option<Answer> {
-        if identity != self.identity {
-            return None;
-        }
-        let kept = self.answers.get_mut(key)?;
+        let kept = self.answers.get_mut(key).filter(|kept| kept.identity == identity)?;
         self.order.remove(&kept.used);
         kept.used = self.next;
         self.order.insert(self.next, key.to_owned());
@@ -52,24 +42,28 @@ impl Cache {
         Some(kept.answer.clone())
     }
 
-    /// Keeps an answer; those about another state of the data set go, and those that were not used for longest.
+    /// Keeps an answer instead of one to the same question; those that were not used for longest go.
     pub fn put(&mut self, identity: Identity, key: &str, answer: &Answer) {
-        if identity != self.identity {
-            (self.answers, self.order, self.bytes, self.identity) = (HashMap::new(), BTreeMap::new(), 0, identity);
-        }
+        self.remove(key);
         let size = size(key, answer);
-        if size > self.most_bytes || self.answers.contains_key(key) {
+        if size > self.most_bytes {
             return;
         }
         while self.bytes + size > self.most_bytes {
             let Some((_, oldest)) = self.order.pop_first() else { break };
-            let gone = self.answers.remove(&oldest);
-            self.bytes = self.bytes.saturating_sub(gone.map_or(0, |kept| self::size(&oldest, &kept.answer)));
+            self.remove(&oldest);
         }
         self.bytes += size;
-        self.answers.insert(key.to_owned(), Kept { answer: answer.clone(), used: self.next });
+        self.answers.insert(key.to_owned(), Kept { identity, answer: answer.clone(), used: self.next });
         self.order.insert(self.next, key.to_owned());
         self.next += 1;
+    }
+
+    fn remove(&mut self, key: &str) {
+        if let Some(gone) = self.answers.remove(key) {
+            self.order.remove(&gone.used);
+            self.bytes = self.bytes.saturating_sub(size(key, &gone.answer));
+        }
     }
 }
 
@@ -114,6 +108,9 @@ mod tests {
         cache.put(Identity::of_test(2), "a", &answer(20));
         assert_eq!(cache.get(Identity::of_test(2), "a"), Some(answer(20)));
         assert!(cache.get(NOW, "a").is_none() && cache.bytes() < 500);
+        // Others may be about another part, which is as it was.
+        cache.put(NOW, "b", &answer(30));
+        assert!(cache.get(NOW, "b").is_some() && cache.get(Identity::of_test(2), "a").is_some());
     }
 
     #[test]

@@ -47,8 +47,12 @@ pub fn page(asking: &Asking<'_>) -> Result<Work, Refusal> {
         let found = comparison::of(place, &sides, &choices)?;
         let [left, right] = &sides;
         let filters = [&left.filter, &right.filter];
-        let mut before = Markup::of("<header>\n<div class=\"bar\">\n");
-        before.add(&head).raw("</div>\n</header>\n<div class=\"before\">\n").add(&form).raw("</div>\n");
+        // The page has a header of its own.
+        let mut before = Markup::of(
+            "<a class=\"skip\" href=\"#rows\">Skip to the content</a>\n\
+             <div class=\"pages\" role=\"region\" aria-label=\"joular-bpf\">\n<div class=\"bar\">\n",
+        );
+        before.add(&head).raw("</div>\n</div>\n<div class=\"before\">\n").add(&form).raw("</div>\n");
         Ok(Answer::page(found.served_page(&choices, filters, left.app.as_ref(), &before)?))
     }))
 }

@@ -9,10 +9,21 @@ use std::{
 };
 
 use http_body_util::Full;
-use hyper::{Response, StatusCode, body::Bytes, header::HeaderMap};
+use hyper::{
+    Response, StatusCode,
+    body::Bytes,
+    header::{HeaderMap, HeaderName, HeaderValue},
+};
 use jiff::Timestamp;
-use joular_data::model::units::UnixMicros;
-use tokio::{sync::watch, task::spawn_blocking};
+use joular_data::{
+    model::units::UnixMicros,
+    report::profile::{Filter, has_run},
+    text::time,
+};
+use tokio::{
+    sync::{Mutex as Turns, watch},
+    task::spawn_blocking,
+};
 
 use super::{
     answer::{Answer, guarded_text},
@@ -21,9 +32,12 @@ use super::{
     hosts::Hosts,
     identity::Identity,
     openapi, pyroscope,
+    readers::Readers,
     routes::{self, Question},
+    terms::{LISTED, Reads, SPAN, Terms},
 };
 use crate::{
+    config::Sight,
     output::{
         exposed,
         http::{self, Answering, Answers, Asked, PLAIN},
@@ -31,13 +45,29 @@ use crate::{
     query::{Readings, Refusal},
 };
 
+/// Where an answer begins whose question did not say it.
+const BEGIN: HeaderName = HeaderName::from_static("joular-from");
+
 type Outcome = Result<Answer, Refusal>;
+
+/// How a data set is served.
+#[derive(Debug)]
+pub struct Setting {
+    pub readings: Readings,
+    pub hosts: Hosts,
+    pub readers: Readers,
+    /// Of the files that a question may read; `None`: any.
+    pub scan_bytes: Option<u64>,
+    pub most_nodes: usize,
+    pub cache_bytes: u64,
+}
 
 /// What a server has.
 pub struct Desk {
-    readings: Readings,
-    hosts: Hosts,
+    setting: Setting,
     shared: Mutex<Shared>,
+    /// When somebody looked whether there is a run in the bucket, and what that showed.
+    ready: Turns<Option<(Instant, Result<bool, Refusal>)>>,
     counters: Counters,
 }
 
@@ -51,12 +81,12 @@ struct Shared {
 }
 
 impl Desk {
-    pub fn new(readings: Readings, hosts: Hosts, cache_bytes: u64) -> Self {
+    pub fn new(setting: Setting) -> Self {
         Self {
-            readings,
-            hosts,
-            shared: Mutex::new(Shared { cache: Cache::new(cache_bytes), open: HashMap::new() }),
+            shared: Mutex::new(Shared { cache: Cache::new(setting.cache_bytes), open: HashMap::new() }),
+            ready: Turns::default(),
             counters: Counters::default(),
+            setting,
         }
     }
 
@@ -74,39 +104,90 @@ impl Desk {
     /// The answer, and what its path is called.
     async fn routed(self: &Arc<Self>, asked: &Asked) -> (&'static str, Response<Full<Bytes>>) {
         let path = asked.uri.path();
-        if !self.hosts.allow(&asked.uri, &asked.headers) {
+        let readers = &self.setting.readers;
+        let hosts = Hosts { has_token: readers.takes_any_name(asked), ..self.setting.hosts };
+        if !hosts.allow(&asked.uri, &asked.headers) {
             let text = "this server has another name: ask it as localhost, or by the address that --listen has\n";
             return (routes::name_of(path), guarded_text(http::response(StatusCode::FORBIDDEN, PLAIN, text)));
         }
         match path {
             "/livez" => return ("/livez", guarded_text(http::response(StatusCode::OK, PLAIN, "ok\n"))),
             "/readyz" => return ("/readyz", self.ready().await),
-            _ if !asked.is_allowed => return (routes::name_of(path), guarded_text(http::unauthorised())),
-            "/metrics" => return ("/metrics", self.metrics(&asked.headers)),
-            "/openapi.json" => return ("/openapi.json", given(openapi::document())),
             _ => {}
         }
-        let now = UnixMicros(Timestamp::now().as_second().saturating_mul(1_000_000));
-        let question = pyroscope::question(asked, now)
-            .unwrap_or_else(|| routes::question(path, asked.uri.query().unwrap_or_default(), now));
-        let outcome = match question {
-            Ok(question) => self.outcome(question).await,
-            Err(refusal) => Err(refusal),
+        let sight = match readers.sight(asked) {
+            Ok(sight) => sight,
+            Err(unknown) => return (routes::name_of(path), guarded_text(unknown.into_response())),
         };
-        (routes::name_of(path), given(outcome.map_err(|refusal| pyroscope::refused(path, refusal))))
+        match path {
+            "/metrics" => return ("/metrics", self.metrics(&asked.headers)),
+            "/openapi.json" => return ("/openapi.json", given(openapi::document(), None)),
+            _ => {}
+        }
+        let terms = self.terms(sight);
+        let question = pyroscope::question(asked, &terms)
+            .unwrap_or_else(|| routes::question(path, asked.uri.query().unwrap_or_default(), &terms));
+        let (outcome, begin) = match question {
+            Ok(question) => {
+                let begin = question.begin;
+                (self.outcome(question, &terms).await, begin)
+            }
+            Err(refusal) => (Err(refusal), None),
+        };
+        (routes::name_of(path), given(outcome.map_err(|refusal| pyroscope::refused(path, refusal)), begin))
     }
 
-    async fn identity(&self) -> Result<Identity, Refusal> {
-        let place = self.readings.place().to_owned();
-        let found = spawn_blocking(move || Identity::of(&place)).await;
-        let found = found.map_err(|error| Refusal::broken(error.to_string()))?;
-        found.map_err(|error| Refusal::later("data_set", format!("listing the data set: {error}")))
+    fn terms(&self, sight: Sight) -> Terms {
+        let now_us = Timestamp::now().as_second().saturating_mul(1_000_000);
+        // What is later than the listing is not known, and so equal questions about relative times are equal for longer.
+        let listed_us = i64::try_from(LISTED.as_micros()).unwrap_or(1);
+        let is_bucket = self.setting.readings.is_kept();
+        let now = UnixMicros(if is_bucket { now_us - now_us.rem_euclid(listed_us) } else { now_us });
+        let most_nodes = self.setting.most_nodes;
+        Terms { now, span: is_bucket.then_some(SPAN), most_nodes, sight }
+    }
+
+    /// The state of what a question reads. It is no more than may be read.
+    async fn identity(&self, reads: Reads, parts: Vec<Filter>) -> Result<Identity, Refusal> {
+        let Setting { readings, scan_bytes, .. } = &self.setting;
+        let (most, is_bucket) = (*scan_bytes, readings.is_kept());
+        let list = move |place: &Path| {
+            let listed = if is_bucket || most.is_some() { Some(reads.listed(place, &parts, most)?) } else { None };
+            match listed.filter(|_| is_bucket) {
+                Some(listed) => Ok(Identity::of_listed(&listed)),
+                None => Identity::of(place)
+                    .map_err(|error| Refusal::later("data_set", format!("listing the data set: {error}"))),
+            }
+        };
+        readings.list(list).await
+    }
+
+    /// Whether there is a run. A bucket is not asked for every probe.
+    async fn has_run(&self) -> Result<bool, Refusal> {
+        let readings = &self.setting.readings;
+        let mut ready = self.ready.lock().await;
+        if let Some((at, known)) = &*ready
+            && at.elapsed() < LISTED
+            && readings.is_kept()
+        {
+            return known.clone();
+        }
+        let place = readings.place().to_owned();
+        // A probe waits for nobody who reads or lists.
+        let found = spawn_blocking(move || has_run(&place)).await;
+        let found = found.map_err(|error| Refusal::broken(error.to_string())).and_then(|found| {
+            // Probes need no token, so they are not told where the data set is.
+            let message = "the data set cannot be listed: questions about it say why";
+            found.map_err(|_| Refusal::later("data_set", message.to_owned()))
+        });
+        *ready = Some((Instant::now(), found.clone()));
+        found
     }
 
     async fn ready(&self) -> Response<Full<Bytes>> {
-        let (status, text) = match self.identity().await {
-            Ok(Identity { has_runs: true, .. }) => (StatusCode::OK, "there are runs\n".to_owned()),
-            Ok(_) => (StatusCode::SERVICE_UNAVAILABLE, "there is no run in the data set yet\n".to_owned()),
+        let (status, text) = match self.has_run().await {
+            Ok(true) => (StatusCode::OK, "there are runs\n".to_owned()),
+            Ok(false) => (StatusCode::SERVICE_UNAVAILABLE, "there is no run in the data set yet\n".to_owned()),
             Err(refusal) => (refusal.status, refusal.message + "\n"),
         };
         guarded_text(http::response(status, PLAIN, text))
@@ -117,14 +198,17 @@ impl Desk {
         guarded_text(exposed(headers, self.counters.text(cache_bytes)))
     }
 
-    async fn outcome(self: &Arc<Self>, question: Question) -> Outcome {
-        let identity = self.identity().await?;
+    async fn outcome(self: &Arc<Self>, question: Question, terms: &Terms) -> Outcome {
+        let identity = self.identity(question.reads, question.parts.clone()).await;
+        let identity = identity.map_err(|refusal| terms.told(refusal))?;
         let mut outcome = match self.known_or_open(identity, question) {
             Ok(answer) => return Ok(answer),
             Err(receiver) => receiver,
         };
         let done = outcome.wait_for(Option::is_some).await.ok().and_then(|outcome| outcome.clone());
-        done.unwrap_or_else(|| Err(Refusal::later("ended", "the server gave this question up: ask again".to_owned())))
+        let done =
+            done.ok_or_else(|| Refusal::later("ended", "the server gave this question up: ask again".to_owned()))?;
+        done.map_err(|refusal| terms.told(refusal))
     }
 
     /// An answer that is known, or where it will come.
@@ -185,12 +269,17 @@ impl Desk {
             desk.counters.scanned();
             work(place)
         };
-        self.readings.read(&question.stop, counted).await
+        self.setting.readings.read(&question.stop, counted).await
     }
 }
 
-fn given(outcome: Outcome) -> Response<Full<Bytes>> {
-    outcome.map_or_else(Refusal::into_response, Answer::into_response)
+/// An answer as it is sent, with its beginning if the question did not say that.
+fn given(outcome: Outcome, begin: Option<UnixMicros>) -> Response<Full<Bytes>> {
+    let mut response = outcome.map_or_else(Refusal::into_response, Answer::into_response);
+    if let Some(begin) = begin.and_then(|begin| HeaderValue::try_from(time(begin)).ok()) {
+        response.headers_mut().insert(BEGIN, begin);
+    }
+    response
 }
 
 impl Answers for Desk {
@@ -200,6 +289,10 @@ impl Answers for Desk {
 
     fn body_bytes(&self, path: &str) -> Option<usize> {
         pyroscope::body_bytes(path)
+    }
+
+    fn takes_body(&self, asked: &Asked) -> bool {
+        self.setting.readers.sight(asked).is_ok()
     }
 }
 

@@ -10,7 +10,7 @@ use joular_data::{
     fixture::{self, SMALL},
     report::{
         diff,
-        profile::{Filter, Profile},
+        profile::{Filter, Listed, Profile},
         ranking::{Look, command},
     },
 };
@@ -29,7 +29,7 @@ use crate::{
 
 /// A server of a data set with a minute of two processes of one service.
 struct Served {
-    data: TempDir,
+    data: Arc<TempDir>,
     address: SocketAddr,
     _running: Running,
 }
@@ -43,10 +43,26 @@ impl Served {
         let data = tempfile::tempdir().unwrap();
         let directory = OutputDirectory::create(data.path(), None).unwrap();
         fixture::play(&mut ParquetOutput::new(directory, DEFAULT_FLUSH_NS), SMALL, 60).unwrap();
+        Self::serving(Arc::new(data), scans, time, cache, None)
+    }
+
+    /// The same data set, of which a question may read so much.
+    fn of(data: &Arc<TempDir>, scan_bytes: Option<u64>) -> Self {
+        Self::serving(Arc::clone(data), 2, Duration::from_secs(30), 1 << 26, scan_bytes)
+    }
+
+    fn serving(data: Arc<TempDir>, scans: usize, time: Duration, cache: u64, scan_bytes: Option<u64>) -> Self {
         let server = Server::bind("127.0.0.1:0".parse().unwrap(), None, None).unwrap();
         let address = server.address().unwrap();
         let hosts = Hosts { listened: address.ip(), has_token: false };
-        let desk = Desk::new(Readings::new(data.path().to_owned(), scans, time, "ask again"), hosts, cache);
+        let desk = Desk::new(Setting {
+            readings: Readings::new(data.path().to_owned(), scans, time, "ask again"),
+            hosts,
+            readers: Readers::default(),
+            scan_bytes,
+            most_nodes: 100_000,
+            cache_bytes: cache,
+        });
         let limits = Limits {
             header_time: Duration::from_secs(5),
             connection_time: Duration::from_secs(60),
@@ -232,4 +248,51 @@ fn the_description_has_every_path() {
     }
     assert!(document["paths"]["/metrics"]["get"].is_object());
     assert!(document["info"]["description"].as_str().unwrap().contains("POST /querier.v1.QuerierService/METHOD"));
+}
+
+#[test]
+fn a_bucket_is_asked_at_the_moment_of_its_listing_and_about_the_last_hour() {
+    let terms = |place: &str| {
+        let bucket = joular_data::dataset::store::keep(place.as_ref(), LISTED, 0).unwrap();
+        let setting = Setting {
+            readings: Readings::new(place.into(), 1, Duration::from_secs(1), "ask again").kept_by(bucket),
+            hosts: Hosts { listened: "127.0.0.1".parse().unwrap(), has_token: false },
+            readers: Readers::default(),
+            scan_bytes: None,
+            most_nodes: 7,
+            cache_bytes: 0,
+        };
+        Desk::new(setting).terms(Sight::default())
+    };
+    let of_bucket = terms("s3://asked-in-a-test/energy");
+    let listed_us = i64::try_from(LISTED.as_micros()).unwrap();
+    assert_eq!((of_bucket.now.0 % listed_us, of_bucket.span, of_bucket.most_nodes), (0, Some(SPAN), 7));
+    assert_eq!(terms("data").span, None);
+}
+
+#[test]
+fn a_question_that_would_read_too_much_is_refused_before_it_is_read() {
+    let served = Served::new();
+    let most = |bytes| Served::of(&served.data, Some(bytes));
+    let whole = Listed::of(served.data.path(), [&Filter::default()]).unwrap();
+    assert!(whole.bytes > 1000 && whole.files > 3, "{whole:?}");
+    let little = most(whole.bytes - 1);
+    for (path, advice) in [
+        ("/", "ask for less time"),
+        ("/api/v1/top", "ask for less time"),
+        ("/api/v1/audit", "ask joular-bpf runs or audit instead"),
+        ("/api/v1/diff", "ask for less time"),
+    ] {
+        let (head, body) = little.get(path);
+        let said: Value = serde_json::from_slice(&body).unwrap();
+        assert!(head.starts_with("HTTP/1.1 413 ") && said["code"] == "too_much", "{path}: {head}");
+        assert!(said["message"].as_str().unwrap().contains(advice), "{path}: {said}");
+    }
+    assert_eq!(little.count("joular_serve_scans"), 0);
+    for path in ["/api/v1/runs", "/api/v1/top?host=moon", "/api/v1/top?until=2020-01-01T00:00:00Z", "/readyz"] {
+        assert!(little.get(path).0.starts_with("HTTP/1.1 200 "), "{path}");
+    }
+    let enough = most(whole.bytes);
+    assert!(enough.get("/api/v1/top").0.starts_with("HTTP/1.1 200 "));
+    assert!(enough.get("/api/v1/diff").0.starts_with("HTTP/1.1 413 "), "both sides are read");
 }

@@ -1,4 +1,5 @@
-//! Tells one state of a data set from another: by the names, sizes and times of its files.
+//! Tells one state of a data set from another: by the names, sizes and times of its files. Of a bucket it is the part that a
+//! question is about, by names, sizes and tags.
 
 use std::{
     fs,
@@ -8,6 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use joular_data::report::profile::Listed;
 use twox_hash::XxHash64;
 
 /// Deeper folders are no data set's.
@@ -17,20 +19,23 @@ const DEEPEST: usize = 8;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     hash: [u64; 2],
-    pub has_runs: bool,
 }
 
 impl Identity {
     #[cfg(test)]
     pub const fn of_test(hash: u64) -> Self {
-        Self { hash: [hash, 0], has_runs: true }
+        Self { hash: [hash, 0] }
+    }
+
+    /// That of the files that were listed.
+    pub const fn of_listed(listed: &Listed) -> Self {
+        Self { hash: listed.hash }
     }
 
     /// # Errors
     /// If the folder cannot be listed.
     pub fn of(root: &Path) -> io::Result<Self> {
         let mut found = Vec::new();
-        let mut has_runs = false;
         let mut folders = vec![(root.to_owned(), 0)];
         while let Some((folder, depth)) = folders.pop() {
             let entries = match fs::read_dir(&folder) {
@@ -44,18 +49,13 @@ impl Identity {
                 if about.is_dir() && depth < DEEPEST {
                     folders.push((path, depth + 1));
                 } else if about.is_file() {
-                    has_runs |= is_run(&path);
                     found.push((path, about.size(), about.mtime(), about.mtime_nsec(), about.ino()));
                 }
             }
         }
         found.sort_unstable();
-        Ok(Self { hash: hash(&found), has_runs })
+        Ok(Self { hash: hash(&found) })
     }
-}
-
-fn is_run(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending == "parquet") && path.iter().any(|part| part == "runs")
 }
 
 /// By two seeds: 128 bits, so that states are not mistaken for each other.
@@ -86,7 +86,6 @@ mod tests {
         let folder = root.path().join("runs/date=2026-03-01");
         fs::create_dir_all(&folder).unwrap();
         let mut states = vec![state()];
-        assert!(!states[0].has_runs);
         let file = folder.join("a.parquet");
         for text in ["a", "bc"] {
             fs::write(&file, text).unwrap();
@@ -94,12 +93,10 @@ mod tests {
         }
         fs::rename(&file, folder.join("b.parquet")).unwrap();
         states.push(state());
-        assert!(states[3].has_runs && state() == states[3]);
+        assert!(state() == states[3]);
         for (index, one) in states.iter().enumerate() {
             assert!(states[..index].iter().all(|other| other != one), "{index}");
         }
-        fs::remove_dir_all(root.path().join("runs")).unwrap();
-        assert!(!state().has_runs);
         assert!(Identity::of(&root.path().join("no")).is_err());
     }
 }

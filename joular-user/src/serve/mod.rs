@@ -1,9 +1,9 @@
 //! Serves a data set to browsers and programs: pages and JSON about a part of it that an address names.
 //!
 //! [`routes`] has the paths. Each makes a question of what [`crate::query`] understands, and [`desk`] answers it: from what
-//! is kept ([`cache`]), with others who ask the same, or by reading the data set ([`scan`]). It writes nothing, and nobody
-//! gets an answer who has no token ([`crate::output::http`]) or asks by another name ([`hosts`]). [`pyroscope`] makes
-//! questions of what Grafana posts.
+//! is kept ([`cache`]), with others who ask the same, or by reading the data set ([`scan`]). [`pyroscope`] makes questions of
+//! what Grafana posts. It writes nothing, and nobody gets an answer who is not known ([`readers`]), asks by another name
+//! ([`hosts`]), or for more than the [`terms`] allow.
 
 mod answer;
 mod api;
@@ -17,17 +17,37 @@ mod openapi;
 mod pages;
 mod parts;
 mod pyroscope;
+mod question;
+mod readers;
 mod routes;
 mod scan;
+mod terms;
+#[cfg(test)]
+mod walk_tests;
 
-use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use joular_data::{
-    dataset::{DataSetError, store},
+    dataset::{
+        DataSetError,
+        store::{self, Keeper},
+    },
+    report::profile::has_run,
     text::escape,
 };
 
-use self::{desk::Desk, hosts::Hosts};
+use self::{
+    desk::{Desk, Setting},
+    hosts::Hosts,
+    readers::Readers,
+    terms::LISTED,
+};
 use crate::{
     cli::Exit,
     config::{Serving, TlsFiles},
@@ -70,15 +90,18 @@ impl ServeError {
 /// # Errors
 /// If there is no data set that can be watched, or it cannot be served so.
 pub fn run(serving: &Serving) -> Result<(), ServeError> {
-    store::refuse_bucket("serving", &serving.data)?;
-    drop(store::open(&serving.data)?);
+    // It has an event loop of its own, so it must not be dropped within another one: here it outlives that.
+    let bucket = store::keep(&serving.data, LISTED, serving.cache_bytes)?;
+    match &bucket {
+        // Whether it can be read at all is better known now.
+        Some(_) => drop(has_run(&serving.data)?),
+        None => drop(store::open(&serving.data)?),
+    }
+    warn_of_readers(serving);
     let server = server(serving)?;
     let failed = |source| ServeError::Listen { address: serving.address, source };
     let address = server.address().map_err(failed)?;
-    let hosts = Hosts { listened: address.ip(), has_token: serving.token.is_some() };
-    let advice = "ask again, or start the server with more --requests";
-    let readings = Readings::new(serving.data.clone(), serving.scans, serving.timeout, advice);
-    let desk = Desk::new(readings, hosts, serving.cache_bytes);
+    let desk = Desk::new(setting(serving, address.ip(), bucket.clone()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Signals)?;
     runtime.block_on(async {
         let mut shutdown = Shutdown::listen(Exit::Success.code()).map_err(ServeError::Signals)?;
@@ -91,6 +114,32 @@ pub fn run(serving: &Serving) -> Result<(), ServeError> {
         shutdown.requested().await;
         Ok::<_, ServeError>(())
     })
+}
+
+fn setting(serving: &Serving, listened: IpAddr, bucket: Option<Arc<Keeper>>) -> Setting {
+    let has_token = serving.token.is_some();
+    let Serving { token_user, trust, access, .. } = serving.clone();
+    let advice = "ask again, or start the server with more --requests";
+    let readings = Readings::new(serving.data.clone(), serving.scans, serving.timeout, advice).kept_by(bucket);
+    Setting {
+        readings,
+        hosts: Hosts { listened, has_token },
+        readers: Readers { has_token, token_user, trust, rules: access },
+        scan_bytes: serving.scan_bytes,
+        most_nodes: serving.most_nodes,
+        cache_bytes: serving.cache_bytes,
+    }
+}
+
+/// Says what others on the network could do.
+fn warn_of_readers(serving: &Serving) {
+    let is_open = serving.tls.is_none() && !serving.address.ip().to_canonical().is_loopback();
+    if is_open && serving.trust.is_some() {
+        messages::warn(
+            "without --certificate, whoever sees the traffic between the proxy and this server can read it, and change who \
+             asks: use TLS, or a network of these two alone",
+        );
+    }
 }
 
 fn server(serving: &Serving) -> Result<Server, ServeError> {
@@ -108,7 +157,8 @@ fn server(serving: &Serving) -> Result<Server, ServeError> {
 fn limits(scan_time: Duration) -> Limits {
     Limits {
         header_time: Duration::from_secs(5),
-        connection_time: (Readings::WAIT + TRANSFER).saturating_add(scan_time),
+        // A bucket is listed before it is read.
+        connection_time: Readings::WAIT.saturating_add(scan_time).saturating_mul(2).saturating_add(TRANSFER),
         header_bytes: 64 * 1024,
         connections: 256,
         connections_of_address: 256,

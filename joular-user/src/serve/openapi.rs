@@ -75,7 +75,10 @@ fn responses(kind: &str) -> Value {
     json!({
         "200": { "description": "The answer", "content": { kind: {} } },
         "400": error("A parameter or its value does not fit; the message says what does"),
+        "401": error("Nobody is known who asks: no token, or no name by the proxy"),
+        "403": error("Whoever asks may not see this"),
         "404": error("There is nothing in the selection, or no such path"),
+        "413": error("The question would read more than --scan allows: ask for less"),
         "503": error("Too many questions at once, or reading took too long: ask again later"),
     })
 }

@@ -28,11 +28,11 @@ use crate::query::{Part, Query, Refusal, encoded, exactly};
 const ROWS: usize = 25;
 
 pub fn overview(asking: &Asking<'_>) -> Result<Work, Refusal> {
-    let (part, query) = (asking.part()?, asking.query.clone());
+    let (part, query, span) = (asking.part()?, asking.query.clone(), asking.terms.span);
     Ok(Box::new(move |place| {
         let scan = Scan::read(place, &part)?;
         let mut body = form("/", &query, &FIELDS, &[("", "")]);
-        body.add(&freshness("/", &query, &scan));
+        body.add(&freshness("/", &query, span, &scan));
         let services = scan.by(&Label::Service);
         let has_many = services.iter().filter(|group| group.name.is_some()).count() > 1;
         if services.is_empty() {
@@ -110,6 +110,7 @@ fn detail(asking: &Asking<'_>, selecting: &Query, service: Option<String>) -> Re
         }
     };
     let (query, selecting, path) = (asking.query.clone(), selecting.clone(), asking.path.to_owned());
+    let span = asking.terms.span;
     Ok(Box::new(move |place| {
         let scan = Scan::read(place, &part)?;
         let title = service
@@ -118,7 +119,7 @@ fn detail(asking: &Asking<'_>, selecting: &Query, service: Option<String>) -> Re
         let fields: Vec<_> = FIELDS.into_iter().filter(|(name, _)| service.is_none() || *name != "service").collect();
         let mut body = Markup::of("<h2>");
         body.text(&title).raw("</h2>\n").add(&form(&path, &query, &fields, &[("", "")]));
-        body.add(&freshness(&path, &query, &scan));
+        body.add(&freshness(&path, &query, span, &scan));
         let mut after = Markup::default();
         match scan.whole() {
             None => {

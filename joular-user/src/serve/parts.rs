@@ -1,5 +1,7 @@
 //! Parts that pages have in common: head, form, power over time, tables of links.
 
+use std::time::Duration;
+
 use joular_data::{
     model::{domain::Label as EnergyLabel, units::MicroJoules},
     report::html::Markup,
@@ -71,8 +73,8 @@ pub fn form(
     form
 }
 
-/// Until when there is data, and whether the page asks again.
-pub fn freshness(path: &str, query: &Query, scan: &Scan) -> Markup {
+/// Until when there is data, since when if nobody asked that, and whether the page asks again.
+pub fn freshness(path: &str, query: &Query, span: Option<Duration>, scan: &Scan) -> Markup {
     let is_refreshed = is_refreshed(query);
     let mut line = Markup::of("<p class=\"note\" role=\"status\">");
     match scan.until() {
@@ -85,6 +87,9 @@ pub fn freshness(path: &str, query: &Query, scan: &Scan) -> Markup {
         None => {
             line.raw("No data in this selection");
         }
+    }
+    if let Some(span) = span.filter(|_| query.one("from").is_none()) {
+        line.raw(". From is empty: this begins ").text(span.as_secs() / 60).raw(" minutes before Until, or now");
     }
     line.raw(". <a href=\"").text(query.with("refresh", is_refreshed.then_some("off")).link(path)).raw("\">");
     line.raw(if is_refreshed { "Stop asking every minute" } else { "Ask every minute" }).raw("</a></p>\n");

@@ -1,28 +1,17 @@
 //! Knows the paths: what each answers, and which parameters it has.
 
-use std::path::Path;
-
-use joular_data::{model::units::UnixMicros, report::profile::Stop};
 use percent_encoding::percent_decode_str;
 
+pub use super::question::{Question, Work};
 use super::{
-    answer::{Answer, GZIP, HTML, JSON},
+    answer::{GZIP, HTML, JSON},
     api, compare, pages, pyroscope,
+    question::Bounds,
+    terms::{Reads, Terms},
 };
 use crate::query::{
     APP, BY, GROUP, MEASURE, NODES, ONE_BY, PER, Parameter, Part, Query, REFRESH, Refusal, SELECTION, TOP, VIEW,
 };
-
-/// Reads a data set for an answer.
-pub type Work = Box<dyn FnOnce(&Path) -> Result<Answer, Refusal> + Send>;
-
-/// A question that is understood.
-pub struct Question {
-    /// Equal questions have equal keys.
-    pub key: String,
-    pub work: Work,
-    pub stop: Stop,
-}
 
 /// What a path asks for.
 pub struct Asking<'a> {
@@ -30,8 +19,8 @@ pub struct Asking<'a> {
     /// What stands in the path instead of `{name}`.
     pub name: &'a str,
     pub query: &'a Query,
-    now: UnixMicros,
-    stop: &'a Stop,
+    pub terms: &'a Terms,
+    bounds: &'a Bounds<'a>,
 }
 
 impl Asking<'_> {
@@ -40,11 +29,16 @@ impl Asking<'_> {
     }
 
     pub fn part_of(&self, query: &Query) -> Result<Part, Refusal> {
-        query.part("", self.now, self.stop)
+        Ok(self.limited(query.part("", self.terms.now, self.bounds.stop())?))
     }
 
     pub fn sides(&self) -> Result<[Part; 2], Refusal> {
-        self.query.sides(self.now, self.stop)
+        let sides = self.query.sides(self.terms.now, self.bounds.stop())?;
+        Ok(sides.map(|side| self.limited(side)))
+    }
+
+    fn limited(&self, Part { filter, app }: Part) -> Part {
+        Part { filter: self.bounds.limited(filter), app }
     }
 }
 
@@ -56,6 +50,7 @@ pub struct Route {
     pub kind: &'static str,
     pub parameters: &'static [&'static [Parameter]],
     pub has_sides: bool,
+    pub reads: Reads,
     work: fn(&Asking<'_>) -> Result<Work, Refusal>,
 }
 
@@ -71,7 +66,7 @@ const fn route(
     parameters: Parameters,
     work: fn(&Asking<'_>) -> Result<Work, Refusal>,
 ) -> Route {
-    Route { template, about, kind, parameters, has_sides: false, work }
+    Route { template, about, kind, parameters, has_sides: false, reads: Reads::Parts, work }
 }
 
 /// All paths but those that need no data set, and Pyroscope's.
@@ -111,8 +106,14 @@ pub const ROUTES: &[Route] = &[
             compare::json,
         )
     },
-    route("/api/v1/runs", "Runs, as joular-bpf runs --json prints them", JSON, &[], api::runs),
-    route("/api/v1/audit", "The audit of all runs, as joular-bpf audit --json prints it", JSON, &[], api::audit),
+    Route {
+        reads: Reads::Rows,
+        ..route("/api/v1/runs", "Runs, as joular-bpf runs --json prints them", JSON, &[], api::runs)
+    },
+    Route {
+        reads: Reads::Everything,
+        ..route("/api/v1/audit", "The audit of all runs, as joular-bpf audit --json prints it", JSON, &[], api::audit)
+    },
     route("/api/v1/pprof", "A profile, as joular-bpf export --format pprof writes it", GZIP, OF_PART, api::pprof),
 ];
 
@@ -136,26 +137,31 @@ pub fn name_of(path: &str) -> &'static str {
 /// Understands a question.
 ///
 /// # Errors
-/// If there is no such path, or a parameter or its value does not fit.
-pub fn question(path: &str, query: &str, now: UnixMicros) -> Result<Question, Refusal> {
+/// If there is no such path, a parameter or its value does not fit, or whoever asks may not see what it is about.
+pub fn question(path: &str, query: &str, terms: &Terms) -> Result<Question, Refusal> {
     let (route, name) = find(path).ok_or_else(Refusal::nowhere)?;
     let name = percent_decode_str(name).decode_utf8_lossy();
     let query = Query::parse(query, &route.parameters.concat(), route.has_sides)?;
-    let stop = Stop::default();
-    let asking = Asking { path, name: &name, query: &query, now, stop: &stop };
-    let work = (route.work)(&asking)?;
-    // Where time is relative, the moment is part of the question.
+    let bounds = Bounds::new(terms);
+    let work = (route.work)(&Asking { path, name: &name, query: &query, terms, bounds: &bounds })?;
     let is_time = |name: &str| ["from", "until"].iter().any(|end| name.ends_with(end));
     let is_relative = query.pairs().any(|(name, value)| is_time(name) && value.starts_with("now"));
-    let moment = if is_relative { now.0 } else { 0 };
-    Ok(Question { key: format!("{}#{moment}", query.link(path)), work, stop })
+    bounds.question(&query.link(path), is_relative, route.reads, work)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use joular_data::{
+        model::units::UnixMicros,
+        report::profile::{Access, Allowance},
+    };
 
-    const NOW: UnixMicros = UnixMicros(1_772_409_600_000_000);
+    use super::{super::terms::SPAN, *};
+    use crate::config::Sight;
+
+    fn terms(now: i64) -> Terms {
+        Terms { now: UnixMicros(now), span: None, most_nodes: 100, sight: Sight::default() }
+    }
 
     #[test]
     fn paths_are_found_whole() {
@@ -179,8 +185,8 @@ mod tests {
     fn every_path_refuses_what_it_does_not_know() {
         for route in ROUTES {
             let path = route.template.replace("{name}", "service");
-            assert!(question(&path, "", NOW).is_ok(), "{path}");
-            let refusal = question(&path, "speed=1", NOW).err().unwrap();
+            assert!(question(&path, "", &terms(1)).is_ok(), "{path}");
+            let refusal = question(&path, "speed=1", &terms(1)).err().unwrap();
             assert_eq!(refusal.status, 400, "{path}");
             assert!(refusal.message.contains("'speed' is not a parameter here"), "{}", refusal.message);
         }
@@ -188,9 +194,37 @@ mod tests {
 
     #[test]
     fn equal_questions_are_known_by_their_keys() {
-        let key = |query: &str, now: i64| question("/api/v1/top", query, UnixMicros(now)).unwrap().key;
+        let key = |query: &str, now: i64| question("/api/v1/top", query, &terms(now)).unwrap().key;
         assert_eq!(key("service=a&host=b", 1), key("host=b&service=a", 2));
         assert_ne!(key("service=a", 1), key("service=b", 1));
         assert_ne!(key("from=now-1h", 1_000_000), key("from=now-1h", 2_000_000));
+    }
+
+    #[test]
+    fn who_may_see_something_else_asks_another_question() {
+        let key = |rules: &str| {
+            let sight = Sight { key: rules.to_owned(), ..Sight::default() };
+            question("/api/v1/top", "service=a", &Terms { sight, ..terms(1) }).unwrap().key
+        };
+        assert_eq!(key("rules 1"), key("rules 1"));
+        assert!(key("rules 1") != key("rules 2") && key("rules 1") != key(""));
+    }
+
+    #[test]
+    fn every_path_is_about_parts_that_the_terms_limit_or_about_the_whole() {
+        let access = Access::of([Allowance::default()]);
+        let limited = Terms { span: Some(SPAN), sight: Sight { access, key: "rules 0".to_owned() }, ..terms(1) };
+        for route in ROUTES {
+            let path = route.template.replace("{name}", "service");
+            let asked = question(&path, "", &limited);
+            if route.reads != Reads::Parts {
+                assert_eq!(asked.err().unwrap().status, 403, "{path}");
+                continue;
+            }
+            let asked = asked.unwrap_or_else(|refusal| panic!("{path}: {refusal:?}"));
+            assert_eq!(asked.parts.len(), if route.has_sides { 2 } else { 1 }, "{path}");
+            assert!(asked.parts.iter().all(|part| !part.access.is_everything() && part.since.is_some()), "{path}");
+            assert!(asked.begin.is_some(), "{path}");
+        }
     }
 }

@@ -20,6 +20,8 @@ pub(super) fn expect_any(path: &Path, profile: &Profile, filter: &Filter) -> Res
 /// What there is to select from.
 fn there_is(profile: &Profile, filter: &Filter) -> String {
     let mut names: Vec<String> = profile.catalog.processes.iter().map(|process| process.title().to_string()).collect();
+    // Of those that may not be seen no name is known.
+    names.retain(|name| !name.is_empty());
     names.sort();
     names.dedup();
     let more = names.len().saturating_sub(NAMED);

@@ -4,7 +4,7 @@ use std::{
     convert::Infallible,
     future::Future,
     io,
-    net::{SocketAddr, TcpListener},
+    net::{IpAddr, SocketAddr, TcpListener},
     pin::Pin,
     sync::Arc,
     thread::{self, JoinHandle},
@@ -57,9 +57,11 @@ pub struct Limits {
 pub struct Asked {
     pub uri: Uri,
     pub headers: HeaderMap,
+    /// The other end of the connection: a proxy's address, if one stands between.
+    pub client: IpAddr,
     /// Whether the client has shown that it may read what not all may.
     pub is_allowed: bool,
-    /// Empty unless [`Answers::body_bytes`] allows one and the client may read.
+    /// Empty unless [`Answers::body_bytes`] allows one, and [`Answers::takes_body`].
     pub body: Bytes,
 }
 
@@ -73,6 +75,11 @@ pub trait Answers: Send + Sync {
     /// The largest body of questions at a path to which they are posted; `None`: they have none, and are asked by GET.
     fn body_bytes(&self, _path: &str) -> Option<usize> {
         None
+    }
+
+    /// Whether a body of this client is read, by all else that it sent: not of those who may read nothing.
+    fn takes_body(&self, asked: &Asked) -> bool {
+        asked.is_allowed
     }
 }
 
@@ -149,18 +156,19 @@ async fn serve(mut server: Server, limits: Limits, answers: Arc<dyn Answers>) {
                 let (acceptor, token) = (server.tls.as_mut().map(Tls::acceptor), token.clone());
                 let answers = Arc::clone(&answers);
                 let expects_certificate = server.tls.as_ref().is_some_and(Tls::expects_certificates);
-                let seat = Arc::new(seats.take(client.ip()));
+                let client = client.ip();
+                let seat = Arc::new(seats.take(client));
                 let number = seat.number();
                 let task = tokio::spawn(async move {
                     let connection = async {
                         match acceptor {
-                            None => connection(stream, limits, seat, token, true, answers).await,
+                            None => connection(stream, limits, seat, token, (client, true), answers).await,
                             Some(acceptor) => {
                                 if let Ok(stream) = acceptor.accept(stream).await {
                                     // One that is not signed as it should be ends the handshake.
                                     let has_shown_one = stream.get_ref().1.peer_certificates().is_some();
                                     let is_known = has_shown_one || !expects_certificate;
-                                    connection(stream, limits, seat, token, is_known, answers).await;
+                                    connection(stream, limits, seat, token, (client, is_known), answers).await;
                                 }
                             }
                         }
@@ -180,7 +188,7 @@ async fn connection(
     limits: Limits,
     seat: Arc<Seat>,
     token: Arc<Option<Token>>,
-    is_known: bool,
+    (client, is_known): (IpAddr, bool),
     answers: Arc<dyn Answers>,
 ) {
     let answer = service_fn(move |request: Request<Incoming>| {
@@ -195,10 +203,11 @@ async fn connection(
             if let Some(refused) = refused(&parts.method, most.is_some()) {
                 return Ok::<_, Infallible>(refused);
             }
-            // Of those who may read nothing, nothing is read.
-            let body = body_of(body, most.filter(|_| is_allowed), limits.header_time).await;
-            Ok(match body {
-                Ok(body) => answers.answer(Asked { uri: parts.uri, headers: parts.headers, is_allowed, body }).await,
+            let (uri, headers) = (parts.uri, parts.headers);
+            let asked = Asked { uri, headers, client, is_allowed, body: Bytes::new() };
+            let most = most.filter(|_| answers.takes_body(&asked));
+            Ok(match body_of(body, most, limits.header_time).await {
+                Ok(body) => answers.answer(Asked { body, ..asked }).await,
                 Err((status, text)) => response(status, PLAIN, text),
             })
         }

@@ -117,7 +117,9 @@ pub const fn unimplemented(message: String) -> Refusal {
 pub fn as_connect(refusal: Refusal) -> Refusal {
     let code = match refusal.status {
         StatusCode::BAD_REQUEST => "invalid_argument",
+        StatusCode::FORBIDDEN => "permission_denied",
         StatusCode::NOT_FOUND => "not_found",
+        StatusCode::PAYLOAD_TOO_LARGE => "resource_exhausted",
         StatusCode::SERVICE_UNAVAILABLE => "unavailable",
         StatusCode::INTERNAL_SERVER_ERROR => "internal",
         _ => refusal.code,

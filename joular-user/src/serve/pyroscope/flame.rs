@@ -14,13 +14,13 @@ use joular_data::{
     report::{
         export::{ExportFormat, Selection as Exported},
         measure::Measure,
-        profile::{Filter, Profile, Stop},
+        profile::{Filter, Profile},
         tree::{Branches, CallTree, Node, Shape},
     },
 };
 
 use super::{
-    super::answer::Answer,
+    super::{answer::Answer, question::Bounds},
     Reading,
     codec::{Codec, PROTO, unimplemented, written},
     messages::{
@@ -35,7 +35,6 @@ use crate::query::Refusal;
 
 /// Nodes of a graph unless somebody says how many. The smallest ones are merged.
 const NODES: usize = 16_000;
-const MOST_NODES: usize = 100_000;
 /// What the root is called, as by Pyroscope.
 const ROOT: &str = "total";
 
@@ -44,8 +43,10 @@ const ROOT: &str = "total";
 pub struct Drawing {
     /// `None`: of nothing that there is.
     pub kind: Option<ProfileType>,
-    pub selection: Selection,
-    pub nodes: usize,
+    selection: Selection,
+    /// `None`: the selection allows nothing of this type.
+    filter: Option<Filter>,
+    nodes: usize,
 }
 
 /// A flame graph of one side, or of two.
@@ -67,34 +68,47 @@ struct Side {
 impl Drawing {
     /// # Errors
     /// If the type is not one, or one without stacks, or the selection cannot be understood.
-    pub fn new(kind: &str, selector: &str, (start, end): (i64, i64), nodes: i64) -> Result<Self, Refusal> {
+    pub fn new(
+        kind: &str,
+        selector: &str,
+        (start, end): (i64, i64),
+        nodes: i64,
+        bounds: &Bounds<'_>,
+    ) -> Result<Self, Refusal> {
         let kind = ProfileType::parse(kind)?;
         if kind == Some(ProfileType::Power) {
             let message = format!("stacks have no power: use {}", ProfileType::Energy.id());
             return Err(Refusal::bad(message));
         }
         let selection = Selection::new(&[selector], start, end)?;
-        let nodes = usize::try_from(nodes).ok().filter(|nodes| *nodes > 0).unwrap_or(NODES).min(MOST_NODES);
-        Ok(Self { kind, selection, nodes })
+        let filter = selection.filter(kind, bounds);
+        let nodes = usize::try_from(nodes).ok().filter(|nodes| *nodes > 0).unwrap_or(NODES);
+        Ok(Self { kind, selection, filter, nodes: nodes.min(bounds.terms.most_nodes) })
     }
 
-    fn of(request: &SelectMergeStacktracesRequest) -> Result<Self, Refusal> {
+    /// Equal for what is drawn alike.
+    pub fn key(&self) -> String {
+        let Self { kind, selection, nodes, .. } = self;
+        format!("{kind:?}#{selection:?}#{nodes}")
+    }
+
+    fn of(request: &SelectMergeStacktracesRequest, bounds: &Bounds<'_>) -> Result<Self, Refusal> {
         understood(&request.stack_trace_selector, &request.profile_id_selector)?;
         if request.format == TREE {
             return Err(unimplemented("format: there are flame graphs only".to_owned()));
         }
         let time = (request.start, request.end);
-        Self::new(&request.profile_type, &request.label_selector, time, request.max_nodes)
+        Self::new(&request.profile_type, &request.label_selector, time, request.max_nodes, bounds)
     }
 
-    fn filter(&self, stop: &Stop) -> Option<(ProfileType, Filter)> {
-        let kind = self.kind?;
-        Some((kind, self.selection.filter(Some(kind), stop)?))
+    /// Of what there can be anything.
+    fn possible(&self) -> Option<(ProfileType, &Filter)> {
+        self.kind.zip(self.filter.as_ref())
     }
 
-    fn profile(&self, place: &Path, stop: &Stop) -> Result<Option<Profile>, DataSetError> {
-        let Some((kind, filter)) = self.filter(stop) else { return Ok(None) };
-        let mut profile = filter.unreadable.reading(|| Profile::read(place, &filter, None))?;
+    fn profile(&self, place: &Path) -> Result<Option<Profile>, DataSetError> {
+        let Some((kind, filter)) = self.possible() else { return Ok(None) };
+        let mut profile = filter.unreadable.reading(|| Profile::read(place, filter, None))?;
         for entry in &mut profile.entries {
             // Trees rank and compare by energy, so what is drawn takes its place.
             entry.energy = match kind {
@@ -112,10 +126,10 @@ impl Drawing {
 
     /// # Errors
     /// If the data set cannot be read.
-    pub fn draw(&self, place: &Path, stop: &Stop) -> Result<Drawn<1>, DataSetError> {
+    pub fn draw(&self, place: &Path) -> Result<Drawn<1>, DataSetError> {
         let measure = self.measure();
         let mut branches = Branches::new(Shape::default(), measure);
-        if let Some(profile) = self.profile(place, stop)? {
+        if let Some(profile) = self.profile(place)? {
             branches.add(&profile);
         }
         let tree = branches.tree().largest(self.nodes);
@@ -126,16 +140,16 @@ impl Drawing {
     ///
     /// # Errors
     /// If they are of different types, or the data set cannot be read.
-    pub fn compare(&self, right: &Self, place: &Path, stop: &Stop) -> Result<Drawn<2>, Refusal> {
+    pub fn compare(&self, right: &Self, place: &Path) -> Result<Drawn<2>, Refusal> {
         if self.kind != right.kind {
             return Err(Refusal::bad("left and right are of different types of profiles".to_owned()));
         }
         let measure = self.measure();
         let mut branches = Branches::new(Shape::default(), measure);
-        if let Some(profile) = self.profile(place, stop)? {
+        if let Some(profile) = self.profile(place)? {
             branches.add_base(&profile);
         }
-        if let Some(profile) = right.profile(place, stop)? {
+        if let Some(profile) = right.profile(place)? {
             branches.add(&profile);
         }
         let tree = branches.tree().largest(self.nodes);
@@ -221,36 +235,37 @@ fn levels_of(levels: Vec<Vec<i64>>) -> Vec<Level> {
 
 pub fn stacktraces(
     request: &SelectMergeStacktracesRequest,
-    stop: &Stop,
+    bounds: &Bounds<'_>,
 ) -> Result<Reading<SelectMergeStacktracesResponse>, Refusal> {
-    let (drawing, stop) = (Drawing::of(request)?, stop.clone());
-    Ok(Box::new(move |place| {
-        Ok(SelectMergeStacktracesResponse { flamegraph: Some(drawing.draw(place, &stop)?.into()) })
-    }))
+    let drawing = Drawing::of(request, bounds)?;
+    Ok(Box::new(move |place| Ok(SelectMergeStacktracesResponse { flamegraph: Some(drawing.draw(place)?.into()) })))
 }
 
-pub fn diff(request: &DiffRequest, stop: &Stop) -> Result<Reading<DiffResponse>, Refusal> {
+pub fn diff(request: &DiffRequest, bounds: &Bounds<'_>) -> Result<Reading<DiffResponse>, Refusal> {
     let side = |side: &Option<SelectMergeStacktracesRequest>, name: &str| {
         let request = side.as_ref().ok_or_else(|| Refusal::bad(format!("{name}: it is missing")))?;
-        Drawing::of(request)
+        Drawing::of(request, bounds)
     };
-    let (left, right, stop) = (side(&request.left, "left")?, side(&request.right, "right")?, stop.clone());
-    Ok(Box::new(move |place| Ok(DiffResponse { flamegraph: Some(left.compare(&right, place, &stop)?.into()) })))
+    let (left, right) = (side(&request.left, "left")?, side(&request.right, "right")?);
+    Ok(Box::new(move |place| Ok(DiffResponse { flamegraph: Some(left.compare(&right, place)?.into()) })))
 }
 
 /// A profile for pprof with all that it can hold, not only the type that is asked for. It is not gzipped.
-pub fn pprof(request: &SelectMergeProfileRequest, codec: Codec, stop: &Stop) -> Result<Reading<Answer>, Refusal> {
+pub fn pprof(
+    request: &SelectMergeProfileRequest,
+    codec: Codec,
+    bounds: &Bounds<'_>,
+) -> Result<Reading<Answer>, Refusal> {
     understood(&request.stack_trace_selector, &request.profile_id_selector)?;
     let time = (request.start, request.end);
-    let drawing = Drawing::new(&request.profile_type, &request.label_selector, time, 0)?;
-    let stop = stop.clone();
+    let drawing = Drawing::new(&request.profile_type, &request.label_selector, time, 0, bounds)?;
     if codec == Codec::Json {
         return Err(unimplemented(format!("a profile is answered as {PROTO} only")));
     }
     Ok(Box::new(move |place| {
-        let Some((_, filter)) = drawing.filter(&stop) else { return Ok(written(Vec::new())) };
+        let Some((_, filter)) = drawing.possible() else { return Ok(written(Vec::new())) };
         let format = ExportFormat::of("pprof").ok_or_else(|| Refusal::broken("there is no pprof".to_owned()))?;
-        let exported = Exported { data: place, filter: &filter, app: None, measure: Measure::Energy };
+        let exported = Exported { data: place, filter, app: None, measure: Measure::Energy };
         let (mut packed, mut bytes) = (Vec::new(), Vec::new());
         format.write(&exported, &mut packed)?;
         let unpacked = GzDecoder::new(packed.as_slice()).read_to_end(&mut bytes);

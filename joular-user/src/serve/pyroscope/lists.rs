@@ -10,7 +10,7 @@ use joular_data::{
     model::units::UnixMicros,
     report::{
         measure::Measure,
-        profile::{Catalog, DataSet, Filter, Names, Stop, ThreadIndex, Unreadable, filter::LAST},
+        profile::{Catalog, DataSet, Filter, Names, ThreadIndex, filter::LAST},
     },
 };
 
@@ -24,7 +24,7 @@ use super::{
     selection::Selection,
     types::ProfileType,
 };
-use crate::query::Refusal;
+use crate::{query::Refusal, serve::question::Bounds};
 
 /// More sets of labels than anybody can look at.
 const MOST_SETS: usize = 100_000;
@@ -39,17 +39,17 @@ struct Seen {
 }
 
 impl Seen {
-    fn read(place: &Path, selection: &Selection, stop: &Stop) -> Result<Self, DataSetError> {
-        let Some(filter) = selection.filter(None, stop) else {
+    fn read(place: &Path, filter: Option<&Filter>) -> Result<Self, DataSetError> {
+        let Some(filter) = filter else {
             return Ok(Self { catalog: Catalog::default(), owners: Vec::new(), recorded: BTreeSet::new() });
         };
         filter.unreadable.reading(|| {
-            let mut data = DataSet::open(place, &filter)?;
+            let mut data = DataSet::open(place, filter)?;
             let mut threads = BTreeSet::new();
-            data.scan(&filter, |_, row| {
+            data.scan(filter, |_, row| {
                 threads.insert(row.thread);
             })?;
-            let recorded = data.measures_of_bytes(&filter)?;
+            let recorded = data.measures_of_bytes(filter)?;
             let catalog = data.catalog;
             let key = |thread: &ThreadIndex| (catalog.thread(*thread).process, catalog.thread(*thread).category.name());
             let owners: BTreeMap<_, ThreadIndex> = threads.iter().map(|thread| (key(thread), *thread)).collect();
@@ -69,14 +69,15 @@ impl Seen {
 }
 
 /// Without a time, those of the recording that began last: Grafana asks so whether there is a server at all.
-pub fn profile_types(request: &ProfileTypesRequest, stop: &Stop) -> Result<Reading<ProfileTypesResponse>, Refusal> {
+pub fn profile_types(
+    request: &ProfileTypesRequest,
+    bounds: &Bounds<'_>,
+) -> Result<Reading<ProfileTypesResponse>, Refusal> {
     let selection = Selection::new::<&str>(&[], request.start, request.end)?;
-    let stop = stop.clone();
+    let runs = if selection.has_time() { Names::default() } else { last_run() };
+    let filter = selection.filter_of(&runs, None, bounds);
     Ok(Box::new(move |place| {
-        let runs = if selection.has_time() { Names::default() } else { last_run() };
-        let Some(filter) = selection.filter(None, &stop).map(|filter| Filter { runs, ..filter }) else {
-            return Ok(ProfileTypesResponse::default());
-        };
+        let Some(filter) = filter else { return Ok(ProfileTypesResponse::default()) };
         let read = || -> Result<_, DataSetError> { DataSet::open(place, &filter)?.measures_of_bytes(&filter) };
         let recorded = filter.unreadable.reading(read)?;
         let found = ProfileType::all().filter(|kind| kind.is_in(&recorded));
@@ -89,11 +90,11 @@ fn last_run() -> Names {
     Names::parse(&[LAST.to_owned()]).unwrap_or_default()
 }
 
-pub fn label_names(request: &LabelNamesRequest, stop: &Stop) -> Result<Reading<NamesResponse>, Refusal> {
+pub fn label_names(request: &LabelNamesRequest, bounds: &Bounds<'_>) -> Result<Reading<NamesResponse>, Refusal> {
     let selection = Selection::new(&request.matchers, request.start, request.end)?;
-    let stop = stop.clone();
+    let filter = selection.filter(None, bounds);
     Ok(Box::new(move |place| {
-        let seen = Seen::read(place, &selection, &stop)?;
+        let seen = Seen::read(place, filter.as_ref())?;
         let mut names: BTreeSet<String> = seen.profiles(&selection).flat_map(|(owner, _)| owner.names()).collect();
         if !names.is_empty() {
             names.insert(PROFILE_TYPE.to_owned());
@@ -102,14 +103,14 @@ pub fn label_names(request: &LabelNamesRequest, stop: &Stop) -> Result<Reading<N
     }))
 }
 
-pub fn label_values(request: &LabelValuesRequest, stop: &Stop) -> Result<Reading<NamesResponse>, Refusal> {
+pub fn label_values(request: &LabelValuesRequest, bounds: &Bounds<'_>) -> Result<Reading<NamesResponse>, Refusal> {
     let selection = Selection::new(&request.matchers, request.start, request.end)?;
-    let (name, stop) = (request.name.clone(), stop.clone());
+    let (name, filter) = (request.name.clone(), selection.filter(None, bounds));
     if name.is_empty() {
         return Err(Refusal::bad("name: it is empty: name a label".to_owned()));
     }
     Ok(Box::new(move |place| {
-        let seen = Seen::read(place, &selection, &stop)?;
+        let seen = Seen::read(place, filter.as_ref())?;
         let value = |(owner, kind): (Owner<'_>, ProfileType)| value(owner, kind, &name);
         let names: BTreeSet<String> = seen.profiles(&selection).filter_map(value).collect();
         Ok(NamesResponse { names: names.into_iter().collect() })
@@ -121,11 +122,11 @@ fn value(owner: Owner<'_>, kind: ProfileType, name: &str) -> Option<String> {
     if name == PROFILE_TYPE { Some(kind.id()) } else { owner.value(name) }
 }
 
-pub fn series(request: &SeriesRequest, stop: &Stop) -> Result<Reading<SeriesResponse>, Refusal> {
+pub fn series(request: &SeriesRequest, bounds: &Bounds<'_>) -> Result<Reading<SeriesResponse>, Refusal> {
     let selection = Selection::new(&request.matchers, request.start, request.end)?;
-    let (wanted, stop) = (request.label_names.clone(), stop.clone());
+    let (wanted, filter) = (request.label_names.clone(), selection.filter(None, bounds));
     Ok(Box::new(move |place| {
-        let seen = Seen::read(place, &selection, &stop)?;
+        let seen = Seen::read(place, filter.as_ref())?;
         let mut sets: BTreeSet<Vec<LabelPair>> = BTreeSet::new();
         // Power is no profile with stacks, and who asks here means to look at some.
         for (owner, kind) in seen.profiles(&selection).filter(|(_, kind)| *kind != ProfileType::Power) {
@@ -148,9 +149,10 @@ pub fn series(request: &SeriesRequest, stop: &Stop) -> Result<Reading<SeriesResp
 }
 
 /// Whether there is anything, and from when until when.
-pub fn stats(_: &GetProfileStatsRequest, stop: &Stop) -> Result<Reading<GetProfileStatsResponse>, Refusal> {
-    let filter = Filter { unreadable: Unreadable::left_out(), stop: stop.clone(), ..Filter::default() };
+pub fn stats(_: &GetProfileStatsRequest, bounds: &Bounds<'_>) -> Result<Reading<GetProfileStatsResponse>, Refusal> {
+    let filter = Selection::new::<&str>(&[], 0, 0)?.filter(None, bounds);
     Ok(Box::new(move |place| {
+        let Some(filter) = filter else { return Ok(GetProfileStatsResponse::default()) };
         let read = || DataSet::open(place, &filter).map(|data| data.windows(&filter));
         let windows = match filter.unreadable.reading(read) {
             Err(DataSetError::NoRun { .. }) => Vec::new(),

@@ -23,12 +23,16 @@ mod types;
 use std::{fmt::Debug, path::Path};
 
 use hyper::{body::Bytes, header::HeaderMap};
-use joular_data::{model::units::UnixMicros, report::profile::Stop, text::escape};
+use joular_data::text::escape;
 use prost::Message;
 use serde::{Serialize, de::DeserializeOwned};
 
 use self::codec::{Codec, MOST_BYTES, unimplemented, unpacked};
-use super::{answer::Answer, routes::Question};
+use super::{
+    answer::Answer,
+    question::{Bounds, Question},
+    terms::{Reads, Terms},
+};
 use crate::{output::http::Asked, query::Refusal};
 
 /// Reads a data set for the message of an answer.
@@ -39,6 +43,7 @@ struct Call<'a> {
     path: &'static str,
     headers: &'a HeaderMap,
     body: &'a Bytes,
+    terms: &'a Terms,
 }
 
 type Understand = fn(&Call<'_>) -> Result<Question, Refusal>;
@@ -57,7 +62,7 @@ const CALLS: [(&str, Understand); 11] = [
     ("/querier.v1.QuerierService/Diff", |call| call.understood(flame::diff)),
     ("/querier.v1.QuerierService/SelectMergeProfile", |call| {
         let codec = Codec::of(call.headers)?;
-        call.question(codec, |request, stop| flame::pprof(request, codec, stop), Ok)
+        call.question(codec, |request, bounds| flame::pprof(request, codec, bounds), Ok)
     }),
     ("/querier.v1.QuerierService/SelectMergeSpanProfile", |call| call.unanswered()),
     ("/querier.v1.QuerierService/SelectHeatmap", |call| call.unanswered()),
@@ -67,7 +72,7 @@ impl Call<'_> {
     /// A question whose answer is a message, too.
     fn understood<Q, A>(
         &self,
-        understand: impl FnOnce(&Q, &Stop) -> Result<Reading<A>, Refusal>,
+        understand: impl FnOnce(&Q, &Bounds<'_>) -> Result<Reading<A>, Refusal>,
     ) -> Result<Question, Refusal>
     where
         Q: Message + Default + DeserializeOwned + Debug,
@@ -80,18 +85,18 @@ impl Call<'_> {
     fn question<Q, A: 'static>(
         &self,
         codec: Codec,
-        understand: impl FnOnce(&Q, &Stop) -> Result<Reading<A>, Refusal>,
+        understand: impl FnOnce(&Q, &Bounds<'_>) -> Result<Reading<A>, Refusal>,
         write: impl FnOnce(A) -> Result<Answer, Refusal> + Send + 'static,
     ) -> Result<Question, Refusal>
     where
         Q: Message + Default + DeserializeOwned + Debug,
     {
         let request: Q = codec.read(&unpacked(self.headers, self.body)?)?;
-        let stop = Stop::default();
-        let reading = understand(&request, &stop)?;
-        // However it was written.
-        let key = format!("{}#{codec:?}#{request:?}", self.path);
-        Ok(Question { key, stop, work: Box::new(move |place| write(reading(place)?)) })
+        let bounds = Bounds::new(self.terms);
+        let reading = understand(&request, &bounds)?;
+        // However it was written. Its times are moments.
+        let asked = format!("{}#{codec:?}#{request:?}", self.path);
+        bounds.question(&asked, false, Reads::Parts, Box::new(move |place| write(reading(place)?)))
     }
 
     fn unanswered(&self) -> Result<Question, Refusal> {
@@ -118,21 +123,25 @@ pub fn body_bytes(path: &str) -> Option<usize> {
 
 /// What metrics call a path; `None` if it is none of these.
 pub fn name_of(path: &str) -> Option<&'static str> {
-    let renders = [render::RENDER, render::RENDER_DIFF];
-    CALLS.iter().map(|(known, _)| *known).chain(renders).find(|known| *known == path)
+    paths().find(|known| *known == path)
+}
+
+/// All paths that are known, those that are posted to first.
+pub fn paths() -> impl Iterator<Item = &'static str> {
+    CALLS.iter().map(|(known, _)| *known).chain([render::RENDER, render::RENDER_DIFF])
 }
 
 /// Understands a question; `None` if its path is none of these.
-pub fn question(asked: &Asked, now: UnixMicros) -> Option<Result<Question, Refusal>> {
+pub fn question(asked: &Asked, terms: &Terms) -> Option<Result<Question, Refusal>> {
     let (path, query) = (asked.uri.path(), asked.uri.query().unwrap_or_default());
     match path {
-        render::RENDER => return Some(render::render(query, now)),
-        render::RENDER_DIFF => return Some(render::render_diff(query, now)),
+        render::RENDER => return Some(render::render(query, terms)),
+        render::RENDER_DIFF => return Some(render::render_diff(query, terms)),
         _ => {}
     }
     let method = path.strip_prefix(SERVICE)?;
     let question = match CALLS.iter().find(|(known, _)| *known == path) {
-        Some((path, understand)) => understand(&Call { path, headers: &asked.headers, body: &asked.body }),
+        Some((path, understand)) => understand(&Call { path, headers: &asked.headers, body: &asked.body, terms }),
         None => Err(unimplemented(format!("there is no {} here: docs/grafana.md lists what there is", escape(method)))),
     };
     Some(question)

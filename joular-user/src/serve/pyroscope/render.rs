@@ -4,14 +4,15 @@
 use std::{collections::HashMap, path::Path};
 
 use form_urlencoded::parse;
-use joular_data::{
-    model::units::UnixMicros,
-    report::profile::{Moment, Stop},
-};
+use joular_data::{model::units::UnixMicros, report::profile::Moment};
 use serde_json::{Value, json};
 
 use super::{
-    super::{answer::Answer, routes::Question},
+    super::{
+        answer::Answer,
+        question::{Bounds, Question},
+        terms::{Reads, Terms},
+    },
     flame::{Drawing, Drawn},
     types::ProfileType,
 };
@@ -33,7 +34,7 @@ impl Given {
     }
 
     /// What is drawn of a side: its query is a type of profiles with a selector behind it.
-    fn drawing(&self, [query, from, until]: [&str; 3], now: UnixMicros) -> Result<Drawing, Refusal> {
+    fn drawing(&self, [query, from, until]: [&str; 3], bounds: &Bounds<'_>) -> Result<Drawing, Refusal> {
         let text = self.text(query);
         if text.is_empty() {
             let (name, example) = (query, ProfileType::Energy.id());
@@ -41,9 +42,10 @@ impl Given {
         }
         let begin = text.find('{').unwrap_or(text.len());
         let (kind, selector) = text.split_at_checked(begin).unwrap_or((text, ""));
+        let now = bounds.terms.now;
         let time = (self.time(from, now)?, self.time(until, now)?);
         let nodes = ["max-nodes", "maxNodes"].into_iter().find_map(|name| self.text(name).parse().ok());
-        Drawing::new(kind.trim(), selector, time, nodes.unwrap_or(0))
+        Drawing::new(kind.trim(), selector, time, nodes.unwrap_or(0), bounds)
     }
 
     /// Unix milliseconds; 0 if it is not given.
@@ -66,29 +68,24 @@ impl Given {
 
 /// # Errors
 /// If a parameter cannot be understood.
-pub fn render(query: &str, now: UnixMicros) -> Result<Question, Refusal> {
-    let drawing = Given::of(query).drawing(["query", "from", "until"], now)?;
-    let stop = Stop::default();
-    let key = format!("{RENDER}#{drawing:?}");
-    let stopped = stop.clone();
-    let work = Box::new(move |place: &Path| {
-        let drawn = drawing.draw(place, &stopped)?;
-        Answer::json(&shown(&drawn, drawing.kind, "single"))
-    });
-    Ok(Question { key, work, stop })
+pub fn render(query: &str, terms: &Terms) -> Result<Question, Refusal> {
+    let bounds = Bounds::new(terms);
+    let drawing = Given::of(query).drawing(["query", "from", "until"], &bounds)?;
+    // Its times are moments, also those that were relative.
+    let asked = format!("{RENDER}#{}", drawing.key());
+    let work = move |place: &Path| Answer::json(&shown(&drawing.draw(place)?, drawing.kind, "single"));
+    bounds.question(&asked, false, Reads::Parts, Box::new(work))
 }
 
 /// # Errors
 /// As [`render`].
-pub fn render_diff(query: &str, now: UnixMicros) -> Result<Question, Refusal> {
-    let given = Given::of(query);
-    let left = given.drawing(["leftQuery", "leftFrom", "leftUntil"], now)?;
-    let right = given.drawing(["rightQuery", "rightFrom", "rightUntil"], now)?;
-    let stop = Stop::default();
-    let key = format!("{RENDER_DIFF}#{left:?}#{right:?}");
-    let stopped = stop.clone();
-    let work = Box::new(move |place: &Path| {
-        let drawn = left.compare(&right, place, &stopped)?;
+pub fn render_diff(query: &str, terms: &Terms) -> Result<Question, Refusal> {
+    let (given, bounds) = (Given::of(query), Bounds::new(terms));
+    let left = given.drawing(["leftQuery", "leftFrom", "leftUntil"], &bounds)?;
+    let right = given.drawing(["rightQuery", "rightFrom", "rightUntil"], &bounds)?;
+    let asked = format!("{RENDER_DIFF}#{}#{}", left.key(), right.key());
+    let work = move |place: &Path| {
+        let drawn = left.compare(&right, place)?;
         let mut shown = shown(&drawn, left.kind, "double");
         if let Some(fields) = shown.as_object_mut() {
             let [left, right] = drawn.totals;
@@ -96,8 +93,8 @@ pub fn render_diff(query: &str, now: UnixMicros) -> Result<Question, Refusal> {
             fields.insert("rightTicks".to_owned(), right.into());
         }
         Answer::json(&shown)
-    });
-    Ok(Question { key, work, stop })
+    };
+    bounds.question(&asked, false, Reads::Parts, Box::new(work))
 }
 
 fn shown<const SIDES: usize>(drawn: &Drawn<SIDES>, kind: Option<ProfileType>, format: &str) -> Value {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use joular_data::{
     attribution::window_report::Category,
     model::units::UnixMicros,
-    report::profile::{Catalog, Chosen, Filter, Moment, Names, Process, Stop, Unreadable},
+    report::profile::{Catalog, Chosen, Filter, Moment, Names, Process, Unreadable},
     text::escape,
 };
 
@@ -17,7 +17,10 @@ use super::{
     selector::{Matcher, Selector, SelectorError},
     types::ProfileType,
 };
-use crate::query::{Refusal, exactly};
+use crate::{
+    query::{Refusal, exactly},
+    serve::question::Bounds,
+};
 
 /// What a request is about. Of several selectors one is enough.
 #[derive(Clone, Debug)]
@@ -60,18 +63,21 @@ impl Selection {
         }
     }
 
-    /// What allows all that the selectors do, and nothing else if there is one selector; `None`: they allow nothing of
-    /// this type.
-    pub fn filter(&self, kind: Option<ProfileType>, stop: &Stop) -> Option<Filter> {
+    /// What allows all that the selectors do, and nothing else if there is one selector, as far as the question's terms allow;
+    /// `None`: they allow nothing of this type. It is a part of the question then, too: whoever may see nothing learns nothing.
+    pub fn filter(&self, kind: Option<ProfileType>, bounds: &Bounds<'_>) -> Option<Filter> {
+        self.filter_of(&Names::default(), kind, bounds)
+    }
+
+    /// The same of these runs.
+    pub fn filter_of(&self, runs: &Names, kind: Option<ProfileType>, bounds: &Bounds<'_>) -> Option<Filter> {
         let selectors = Arc::clone(&self.selectors);
         let id = kind.map(ProfileType::id);
         let is_possible = |selector: &Selector| {
             id.as_deref().is_none_or(|id| selector.of(PROFILE_TYPE).all(|matcher| matcher.allows(id)))
                 && Category::ALL.into_iter().any(|part| allows_part(selector, part))
         };
-        if !selectors.iter().any(is_possible) {
-            return None;
-        }
+        let is_any_possible = selectors.iter().any(is_possible);
         let allowed = |part: &Category| selectors.iter().any(|selector| allows_part(selector, *part));
         let mut categories: Vec<Category> = Category::ALL.into_iter().filter(allowed).collect();
         if categories.len() == Category::ALL.len() {
@@ -81,16 +87,17 @@ impl Selection {
         let chosen = Chosen::by(move |catalog, process| {
             selectors.iter().any(|selector| allows_process(selector, catalog, process))
         });
-        Some(Filter {
+        let filter = bounds.limited(Filter {
             since: self.since,
             until: self.until,
             chosen,
             categories,
             hosts: self.hosts(),
+            runs: runs.clone(),
             unreadable: Unreadable::left_out(),
-            stop: stop.clone(),
             ..Filter::default()
-        })
+        });
+        is_any_possible.then_some(filter)
     }
 
     /// The only host, if a selector says which: then files of others are not looked at.

@@ -13,7 +13,7 @@ use std::{
 use joular_data::{
     dataset::DataSetError,
     model::units::UnixMicros,
-    report::profile::{AmountRow, Catalog, DataSet, Filter, Overview, Stop, ThreadIndex, Watch},
+    report::profile::{AmountRow, Catalog, DataSet, Filter, Overview, ThreadIndex, Watch},
 };
 
 use super::{
@@ -24,12 +24,12 @@ use super::{
     types::ProfileType,
     understood,
 };
-use crate::query::Refusal;
+use crate::{query::Refusal, serve::question::Bounds};
 
 /// More points than anybody can look at.
 const MOST_POINTS: usize = 500_000;
 
-pub fn select(request: &SelectSeriesRequest, stop: &Stop) -> Result<Reading<SelectSeriesResponse>, Refusal> {
+pub fn select(request: &SelectSeriesRequest, bounds: &Bounds<'_>) -> Result<Reading<SelectSeriesResponse>, Refusal> {
     understood(&request.stack_trace_selector, &[])?;
     let kind = ProfileType::parse(&request.profile_type)?;
     let selection = Selection::new(&[&request.label_selector], request.start, request.end)?;
@@ -41,9 +41,8 @@ pub fn select(request: &SelectSeriesRequest, stop: &Stop) -> Result<Reading<Sele
     if ![SUM, AVERAGE].contains(&request.aggregation) {
         return Err(Refusal::bad(format!("aggregation: {} is not one of {SUM}, {AVERAGE}", request.aggregation)));
     }
-    let (request, stop) = (request.clone(), stop.clone());
+    let (request, filter) = (request.clone(), selection.filter(kind, bounds));
     Ok(Box::new(move |place| {
-        let filter = kind.and_then(|kind| selection.filter(Some(kind), &stop));
         let (Some(kind), Some(filter)) = (kind, filter) else { return Ok(SelectSeriesResponse::default()) };
         let read = || Sums::read(place, kind, &filter, (selection.since(), step_us), &request.group_by);
         let sums = filter.unreadable.reading(read)?;

@@ -142,7 +142,7 @@ pub(crate) fn find_all(store: &Arc<dyn Store>, part: &Part) -> Result<Found> {
 }
 
 /// Whether there is a run anywhere in the data set.
-fn has_run(store: &Arc<dyn Store>) -> Result<bool> {
+pub(crate) fn has_run(store: &Arc<dyn Store>) -> Result<bool> {
     match store.list(Runs::NAME, 1) {
         Ok(rows) => Ok(!rows.is_empty() || bundle::has_any(store)?),
         Err(DataSetError::TooManyFiles { .. }) => Ok(true),

@@ -36,7 +36,7 @@ use self::{
     recent::Recent,
 };
 use super::{
-    Claim, ClaimKind, Object, Part, Published, Store,
+    Claim, ClaimKind, Object, Part, Published, Stamp, Store,
     place::{BucketUrl, Cloud},
 };
 use crate::{
@@ -241,21 +241,23 @@ impl Store for Bucket {
 
     fn expect(&self, files: &mut dyn Iterator<Item = &Path>) {
         let mut seen = HashSet::new();
-        let wanted = files.filter(|file| !self.recent.has(file) && seen.insert(file.to_owned()));
-        let listed = wanted.filter_map(|file| Some((file.to_owned(), self.listed(file)?)));
-        self.ahead.begin(&self.client, listed.collect());
+        let listed =
+            files.filter(|file| seen.insert(file.to_owned())).filter_map(|file| Some((file, self.listed(file)?)));
+        let wanted = listed.filter(|(file, named)| !self.recent.has(file, named.tag.as_deref()));
+        self.ahead.begin(&self.client, wanted.map(|(file, named)| (file.to_owned(), named)).collect());
     }
 
     fn open(&self, file: &Path) -> ReadResult<Object> {
         let is_bundle = file.starts_with(BUNDLES);
+        let tag = self.listed(file).and_then(|named| named.tag);
         let of_bytes = |bytes: Bytes| {
             if is_bundle {
-                self.recent.keep(file, &bytes);
+                self.recent.keep(file, tag.as_deref(), &bytes);
             }
             let size_bytes = bytes.len() as u64;
             Ok(Object::new(bytes, size_bytes))
         };
-        if let Some(bytes) = self.recent.get(file).or_else(|| self.ahead.take(file)) {
+        if let Some(bytes) = self.recent.get(file, tag.as_deref()).or_else(|| self.ahead.take(file)) {
             return of_bytes(bytes);
         }
         let unread = |error: Error| self.unread(file, &error);
@@ -265,6 +267,11 @@ impl Store for Bucket {
         }
         let size_bytes = named.size_bytes;
         Ok(Object::new(BucketFile::new(Arc::clone(&self.client), named), size_bytes))
+    }
+
+    fn stamp(&self, file: &Path) -> ReadResult<Stamp> {
+        let Named { size_bytes, tag, .. } = self.named(file).map_err(|error| self.unread(file, &error))?;
+        Ok(Stamp { size_bytes, tag })
     }
 
     fn publish(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {

@@ -9,6 +9,7 @@ mod bucket;
 mod create;
 pub mod directory;
 mod held;
+mod kept;
 mod lifecycle;
 pub mod lock;
 mod object;
@@ -32,6 +33,7 @@ use std::{
 pub use self::{
     create::create_directories,
     directory::LocalDirectory,
+    kept::{Keeper, keep},
     lifecycle::lifecycle,
     object::{Object, ReadAt},
     output_directory::OutputDirectory,
@@ -104,6 +106,14 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// If it is not there, is not a regular file, or may not be read.
     fn open(&self, file: &Path) -> Result<Object>;
 
+    /// What tells one content of a file from another, as the last listing has it.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    fn stamp(&self, file: &Path) -> Result<Stamp> {
+        Ok(Stamp { size_bytes: self.open(file)?.size_bytes(), tag: None })
+    }
+
     /// Makes `bytes` the content of `name` within `folder`, whole and at once: a reader sees all of
     /// it or nothing. It replaces what was there before.
     ///
@@ -150,6 +160,14 @@ pub trait Store: fmt::Debug + Send + Sync {
     fn claim(&self, kind: ClaimKind) -> Result<Claim, OutputError>;
 }
 
+/// What tells one content of a file from another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    pub size_bytes: u64,
+    /// What a bucket calls the content (`ETag`).
+    pub tag: Option<String>,
+}
+
 /// The data set in a directory or a bucket, to be read; of an experiment's directory, all its data sets as one.
 ///
 /// # Errors
@@ -166,8 +184,18 @@ pub fn open(root: &Path) -> Result<Arc<dyn Store>> {
             }
             Ok(Arc::new(directory))
         }
-        Place::Bucket(url) => bucket(root, &url).map_err(|cause| DataSetError::Bucket { path: root.into(), cause }),
+        Place::Bucket(url) => {
+            kept::kept(root, || bucket(root, &url).map_err(|cause| DataSetError::Bucket { path: root.into(), cause }))
+        }
     }
+}
+
+/// Whether a data set lies in a bucket.
+///
+/// # Errors
+/// If it is not a place.
+pub fn is_bucket(root: &Path) -> Result<bool> {
+    Ok(matches!(Place::of(root)?, Place::Bucket(_)))
 }
 
 /// For what needs a directory, to exchange it or to know whether somebody writes to it.
@@ -286,6 +314,12 @@ impl StoredFile {
     /// See [`Store::open`].
     pub fn open(&self) -> Result<Object> {
         self.store.open(&self.within)
+    }
+
+    /// # Errors
+    /// See [`Store::stamp`].
+    pub(crate) fn stamp(&self) -> Result<Stamp> {
+        self.store.stamp(&self.within)
     }
 
     /// # Errors

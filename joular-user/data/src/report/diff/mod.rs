@@ -231,7 +231,7 @@ pub fn run(a: &Path, b: &Path, filter: &Filter, app: Option<&App>, choices: &Cho
     let read = |root: &Path| Side::read(root, filter, app, choices);
     let (mut a, b) = filter.unreadable.reading(|| Ok::<_, DataSetError>((read(a)?, read(b)?)))?;
     // Those of B, too.
-    a.overview.skipped = filter.unreadable.skipped();
+    a.overview.skipped = filter.skipped();
     let own = Filter { unreadable: Unreadable::default(), ..filter.clone() };
     let read = |store: &Arc<dyn Store>, root: &Path| Side::of_store(store, root, &own, app, choices);
     of_sides(a, b, filter, choices, read)

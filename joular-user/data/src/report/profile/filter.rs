@@ -1,8 +1,7 @@
 //! Selects the part of a data set that is looked at.
 //!
-//! Conditions of one kind are alternatives; conditions of different kinds must all hold. Time, run
-//! and process select whole windows and rows. A thread is selected by its name or category, a call
-//! path by any method on it.
+//! Conditions of one kind are alternatives; conditions of different kinds must all hold. Time, run and process select whole
+//! windows and rows. A thread is selected by its name or category, a call path by any method on it.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,6 +9,7 @@ use foldhash::fast::RandomState;
 use thiserror::Error;
 
 use super::{
+    access::Access,
     catalog::{Catalog, Paths, Process, Run, Thread, ThreadIndex},
     chosen::Chosen,
     handlers::{Handlers, Rules},
@@ -25,7 +25,7 @@ use crate::{
             files::RunFiles,
             marks::PhaseWindows,
             span::{Span, Stretches},
-            unreadable::Unreadable,
+            unreadable::{Skipped, SkippedRuns, Unreadable},
         },
         store::{Hour, Part},
     },
@@ -90,6 +90,8 @@ pub struct Filter {
     pub no_infer: bool,
     /// Whether the energy of garbage collectors stands at the paths that are charged for it, and by what.
     pub charge_gc: Option<ChargeBy>,
+    /// What may be seen at all.
+    pub access: Access,
     /// What becomes of runs that cannot be read.
     pub unreadable: Unreadable,
     /// By which reading ends early.
@@ -124,7 +126,8 @@ impl Filter {
     /// Keeps the runs that are asked for. [`LAST`] means all runs of the recording that began last, of the hosts that are
     /// asked for.
     pub fn keep_runs<T>(&self, runs: &mut Vec<(Run, T)>) {
-        runs.retain(|(run, _)| self.hosts.allow(run.info.host.raw()));
+        let is_wanted = |host: &str| self.hosts.allow(host) && self.access.allows_host(host);
+        runs.retain(|(run, _)| is_wanted(run.info.host.raw()));
         let last = runs.iter().max_by_key(|(run, _)| run.info.started).filter(|_| self.runs.names(LAST));
         let last = last.map(|(run, _)| recording_of(&run.info.run_id).to_owned());
         runs.retain(|(run, _)| {
@@ -152,8 +155,7 @@ impl Filter {
         let folder = |host: &String| format!("host={}", path_part(host));
         let folders = |names: &Names| names.literal().map(|names| names.iter().map(folder).collect());
         let (hosts, services) = (folders(&self.hosts), folders(&self.services));
-        // Nothing is inferred of a rollup any more, so no time beside it is needed. Its windows begin in the hour of its start
-        // or in the next one.
+        // Nothing is inferred of rollups any more. Their windows begin in the hour of their start or in the next one.
         let hour = |moment: Option<Moment>, earlier: i64| match moment {
             Some(Moment::At(at)) => Some(Hour::of(UnixMicros(at.0.saturating_sub(earlier)))),
             _ => None,
@@ -165,8 +167,18 @@ impl Filter {
     /// The same without regard to time.
     pub(crate) fn may_name(&self, run: &RunFiles) -> bool {
         let is_any_run = self.runs.names(LAST);
-        run.place.host().is_none_or(|host| self.hosts.allow(host))
+        run.place.host().is_none_or(|host| self.hosts.allow(host) && self.access.allows_host(host))
             && run.place.run_id().is_none_or(|id| is_any_run || self.runs.allow(id))
+    }
+
+    /// Runs that were left out. Who may not see everything learns their number: their files' names say hosts.
+    pub fn skipped(&self) -> SkippedRuns {
+        let mut skipped = self.unreadable.skipped();
+        if !self.access.is_everything() {
+            let nameless = Skipped { path: "[not shown]".to_owned(), why: "it cannot be read".to_owned() };
+            skipped.skipped.iter_mut().for_each(|run| *run = nameless.clone());
+        }
+        skipped
     }
 
     /// The span in which a window of a run must start to count.
@@ -193,6 +205,7 @@ impl Filter {
             && [&process.pod, &process.pod_name].into_iter().any(|pod| self.pods.allow_known(pod.as_ref()))
             && self.namespaces.allow_known(process.namespace.as_ref())
             && self.labels.allow(|key| catalog.label_of(process, key))
+            && self.access.allows(catalog, process)
             && self.chosen.allow(catalog, process)
     }
 

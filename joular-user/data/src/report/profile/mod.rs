@@ -14,6 +14,7 @@
 //! squares that [`crate::sampling`] makes intervals of. Windows without a sample make samples of others
 //! stand for more energy, and do not make more samples.
 
+mod access;
 pub mod catalog;
 mod charged;
 mod charges;
@@ -27,6 +28,7 @@ mod host_times;
 pub mod in_time;
 mod inference;
 mod lag;
+mod listed;
 pub mod live;
 pub mod load;
 pub mod measured;
@@ -49,6 +51,7 @@ use std::{path::Path, sync::Arc};
 #[cfg(test)]
 pub(crate) use self::load::made_up;
 pub use self::{
+    access::{Access, Allowance},
     catalog::{
         App, Catalog, FrameIndex, OUTSIDE_APP, PathIndex, Paths, Process, ProcessIndex, Run, Thread, ThreadIndex,
     },
@@ -59,6 +62,7 @@ pub use self::{
     handlers::{Handler, Handlers, Rules, RulesError},
     host_times::RunTime,
     in_time::Summed,
+    listed::{Listed, has_run},
     live::LiveProfile,
     load::Load,
     measured::{AmountRow, Fact, Measured, Part, Watch},

@@ -137,7 +137,7 @@ impl DataSet {
     /// # Errors
     /// If a file cannot be read or is damaged.
     pub fn overview(&mut self, filter: &Filter) -> Result<Overview> {
-        let mut overview = Overview { skipped: filter.unreadable.skipped(), ..Overview::default() };
+        let mut overview = Overview { skipped: filter.skipped(), ..Overview::default() };
         self.expect(&[Windows::NAME, Jvms::NAME, Quality::NAME]);
         for run in 0..self.catalog.runs.len() {
             let time = overview.read_windows(self, run, filter)?;

@@ -57,10 +57,10 @@ fn read_run(files: &RunFiles) -> Result<Run> {
 }
 
 /// A data set whose runs, processes and stacks are known.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct DataSet {
     pub catalog: Catalog,
-    files: Vec<RunFiles>,
+    pub(super) files: Vec<RunFiles>,
     /// For each run, the first one on its host: a recording may have several.
     pub(super) hosts: Vec<usize>,
     processes: HashMap<ProcessKey, ProcessIndex, RandomState>,
@@ -73,6 +73,8 @@ pub struct DataSet {
     pub(super) windows: Vec<RunWindows>,
     /// As [`Filter::exact_names`].
     pub(super) has_exact_names: bool,
+    /// Whether everything may be seen: see [`Filter::access`].
+    is_whole_seen: bool,
     /// Energy, time and samples of rows that [`Self::scan`] left out because they belong
     /// to no window: a crash took it.
     pub left_out: Amounts,
@@ -111,28 +113,28 @@ impl DataSet {
         Self::of_runs(runs.into_iter().map(|files| Ok((read_run(&files)?, files))).collect::<Result<_>>()?, filter)
     }
 
-    fn of_runs(mut runs: Vec<(Run, RunFiles)>, filter: &Filter) -> Result<Self> {
-        let mut data = Self {
-            catalog: Catalog::default(),
-            files: Vec::new(),
-            hosts: Vec::new(),
-            processes: HashMap::default(),
-            threads: HashMap::default(),
-            paths: HashMap::default(),
-            stack_ids: Vec::new(),
-            windows: Vec::new(),
-            has_exact_names: filter.exact_names,
-            left_out: Amounts::default(),
-            gc_charged: MicroJoules(0),
-            gc_kept: MicroJoules(0),
-        };
-        filter.keep_runs(&mut runs);
+    /// Without any run.
+    pub(super) fn empty(filter: &Filter) -> Self {
+        let is_whole_seen = filter.access.is_everything();
+        Self { has_exact_names: filter.exact_names, is_whole_seen, ..Self::default() }
+    }
+
+    pub(super) fn add_runs(&mut self, runs: impl IntoIterator<Item = (Run, RunFiles)>) {
         for (run, files) in runs {
             let is_on_it = |other: &Run| other.info.machine() == run.info.machine();
-            data.hosts.push(data.catalog.runs.iter().position(is_on_it).unwrap_or(data.catalog.runs.len()));
-            data.catalog.runs.push(run);
-            data.files.push(files);
+            self.hosts.push(self.catalog.runs.iter().position(is_on_it).unwrap_or(self.catalog.runs.len()));
+            self.catalog.runs.push(run);
+            self.files.push(files);
         }
+    }
+
+    fn of_runs(mut runs: Vec<(Run, RunFiles)>, filter: &Filter) -> Result<Self> {
+        let mut data = Self::empty(filter);
+        filter.keep_runs(&mut runs);
+        if !filter.access.is_everything() {
+            runs = filter.access.runs_of(runs, filter)?;
+        }
+        data.add_runs(runs);
         data.must_have_phases(filter)?;
         data.expect(&[Processes::NAME, Stacks::NAME, Windows::NAME]);
         for run in 0..data.files.len() {
@@ -141,6 +143,7 @@ impl DataSet {
             data.read_stacks(run)?;
             data.windows.push(windows::read(&data.files::<Windows>(run))?);
         }
+        filter.access.hide_others(&mut data.catalog);
         if filter.handler_rules.is_some() {
             data.catalog.handlers = filter.find_handlers(&data.catalog.paths);
         }
@@ -152,6 +155,10 @@ impl DataSet {
     /// # Errors
     /// If a file cannot be read or is damaged.
     pub(crate) fn events(&self, run: usize, most: usize) -> Result<Vec<ReadEvent>> {
+        // They may be about any process.
+        if !self.is_whole_seen {
+            return Ok(Vec::new());
+        }
         marks::read_events(&self.files::<Marks>(run), most)
     }
 
@@ -299,6 +306,8 @@ impl DataSet {
     /// A process by its identity. One that table `processes` lacks is known by name only.
     pub(super) fn process_index(&mut self, run: usize, pid: u32, start: i64, comm: &str) -> ProcessIndex {
         let host = self.hosts.get(run).copied().unwrap_or(run);
+        // Its own rows tell no more than what may be seen of it.
+        let comm = if self.is_whole_seen { comm } else { "" };
         *self.processes.entry((host, pid, start)).or_insert_with(|| {
             let process =
                 Process { run: host, pid: Pid(pid), start: UnixMicros(start), comm: comm.into(), ..Process::default() };
@@ -342,7 +351,7 @@ impl DataSet {
     }
 
     /// Later rows of a process are later knowledge.
-    fn read_processes(&mut self, run: usize) -> Result<()> {
+    pub(super) fn read_processes(&mut self, run: usize) -> Result<()> {
         let files = self.files::<Processes>(run);
         decode_ahead::batches(&files, &Span::default(), |columns| self.take_processes(run, columns))
     }

@@ -8,6 +8,7 @@ use joular_data::{
     report::{
         export::{ExportFormat, Selection as Exported},
         measure::Measure,
+        profile::{Access, Allowance},
     },
 };
 
@@ -19,6 +20,7 @@ use super::{
     },
     *,
 };
+use crate::serve::terms::SPAN;
 
 const POWER: &str = "joular:power:watts:cpu:nanoseconds";
 const START_MS: i64 = fixture::START.0 / 1000;
@@ -256,7 +258,7 @@ fn what_cannot_be_answered_is_refused_as_connect_has_it() {
 #[test]
 fn equal_questions_have_equal_keys_however_they_are_written() {
     let key = |kind: &'static str, body: Vec<u8>| {
-        question(&asked("SelectSeries", kind, body), NOW).unwrap().map(|question| question.key).unwrap()
+        question(&asked("SelectSeries", kind, body), &terms()).unwrap().map(|question| question.key).unwrap()
     };
     let request = request(ENERGY, "{}", &["host"]);
     let mut longer = request.encode_to_vec();
@@ -266,4 +268,69 @@ fn equal_questions_have_equal_keys_however_they_are_written() {
     assert_ne!(key(codec::PROTO, request.encode_to_vec()), key(codec::PROTO, other.encode_to_vec()));
     assert!(name_of("/querier.v1.QuerierService/SelectSeries").is_some() && name_of("/querier.v1.X").is_none());
     assert!(body_bytes("/querier.v1.QuerierService/X").is_some() && body_bytes("/pyroscope/render").is_none());
+}
+
+/// What is asked for, a part for each side, without any time.
+fn without_a_time(path: &str) -> (Asked, usize) {
+    let side = format!(r#"{{"profileTypeID":"{ENERGY}"}}"#);
+    let body = match path.rsplit('/').next().unwrap() {
+        "LabelValues" => r#"{"name":"host"}"#.to_owned(),
+        "SelectSeries" => format!(r#"{{"profileTypeID":"{ENERGY}","step":1}}"#),
+        "SelectMergeStacktraces" => side,
+        "Diff" => format!(r#"{{"left":{side},"right":{side}}}"#),
+        _ => "{}".to_owned(),
+    };
+    let is_of_sides = path.ends_with("Diff") || path.ends_with("render-diff");
+    let mut asked = asked("", "application/json", body);
+    asked.uri = format!("{path}?query={ENERGY}&leftQuery={ENERGY}&rightQuery={ENERGY}").parse().unwrap();
+    if path.ends_with("SelectMergeProfile") {
+        let profile_type = ENERGY.to_owned();
+        let body = SelectMergeProfileRequest { profile_type, ..SelectMergeProfileRequest::default() }.encode_to_vec();
+        asked.headers.insert(CONTENT_TYPE, HeaderValue::from_static(codec::PROTO));
+        asked.body = body.into();
+    }
+    (asked, if is_of_sides { 2 } else { 1 })
+}
+
+#[test]
+fn every_call_is_about_parts_that_the_terms_limit() {
+    let of = |access: Access| {
+        let sight = Sight { access, key: "rules 0".to_owned() };
+        Terms { span: Some(SPAN), sight, ..terms() }
+    };
+    let (limited, nothing) = (of(Access::of([Allowance::default()])), of(Access::of([])));
+    let mut answered = 0;
+    for path in paths() {
+        let (asked, parts) = without_a_time(path);
+        let understood = match question(&asked, &limited).unwrap() {
+            Ok(question) => question,
+            Err(refusal) => {
+                assert_eq!(refusal.status, 501, "{path}: {refusal:?}");
+                continue;
+            }
+        };
+        answered += 1;
+        assert!(understood.reads == Reads::Parts && understood.parts.len() == parts, "{path}");
+        assert!(understood.parts.iter().all(|part| !part.access.is_everything() && part.since.is_some()), "{path}");
+        let hour = UnixMicros(terms().now.0 - 3_600_000_000);
+        assert_eq!(understood.begin, Some(hour), "{path}");
+        let refusal = refused(path, question(&asked, &nothing).unwrap().err().unwrap());
+        let code = if path.starts_with(SERVICE) { "permission_denied" } else { "forbidden" };
+        assert_eq!((refusal.status.as_u16(), refusal.code), (403, code), "{path}");
+        let other = question(&asked, &of(Access::default())).unwrap().unwrap();
+        assert_eq!(other.key, understood.key, "those who have the same rules ask the same");
+        let everything = question(&asked, &terms()).unwrap().unwrap();
+        assert!(everything.key != understood.key && everything.begin.is_none(), "{path}");
+    }
+    assert_eq!(answered, paths().count() - 2, "spans and heatmaps are not there");
+}
+
+#[test]
+fn what_allows_nothing_is_within_the_terms_too() {
+    let terms = Terms { span: Some(SPAN), ..terms() };
+    for selector in [r#"{jvm_part!~".*"}"#, r#"{__profile_type__="x"}"#] {
+        let asked = asked("SelectSeries", codec::PROTO, request(ENERGY, selector, &[]).encode_to_vec());
+        let question = question(&asked, &terms).unwrap().unwrap();
+        assert_eq!((question.parts.len(), question.begin), (1, None), "it says where it begins");
+    }
 }

@@ -4,6 +4,8 @@ mod calls;
 mod flames;
 mod wire;
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use hyper::{
     body::Bytes,
     header::{CONTENT_TYPE, HeaderMap, HeaderValue},
@@ -11,15 +13,21 @@ use hyper::{
 use joular_data::{
     dataset::{DEFAULT_FLUSH_NS, OutputDirectory, ParquetOutput},
     fixture::{self, SMALL},
+    model::units::UnixMicros,
     report::profile::{Filter, Profile},
 };
 use prost::Message;
 use tempfile::TempDir;
 
 use super::*;
+use crate::config::Sight;
 
-/// After the data set's time.
-const NOW: UnixMicros = UnixMicros(1_772_500_000_000_000);
+/// Those of somebody who may see everything, after the data set's time.
+fn terms() -> Terms {
+    Terms { now: UnixMicros(1_772_500_000_000_000), span: None, most_nodes: 100_000, sight: Sight::default() }
+}
+
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const ENERGY: &str = "joular:energy:microjoules:cpu:nanoseconds";
 
 /// A data set with a minute of two processes of one service, which have threads of garbage collectors.
@@ -39,7 +47,7 @@ impl Data {
 
     fn answer(&self, asked: &Asked) -> Result<Answer, Refusal> {
         let path = asked.uri.path();
-        let outcome = question(asked, NOW).unwrap().and_then(|question| (question.work)(self.0.path()));
+        let outcome = question(asked, &terms()).unwrap().and_then(|question| (question.work)(self.0.path()));
         outcome.map_err(|refusal| refused(path, refusal))
     }
 
@@ -50,13 +58,14 @@ impl Data {
     }
 
     fn get(&self, path: &str) -> Result<serde_json::Value, Refusal> {
-        let headers = HeaderMap::new();
-        let asked = Asked { uri: path.parse().unwrap(), headers, is_allowed: true, body: Bytes::new() };
+        let (uri, headers) = (path.parse().unwrap(), HeaderMap::new());
+        let asked = Asked { uri, headers, client: CLIENT, is_allowed: true, body: Bytes::new() };
         self.answer(&asked).map(|answer| serde_json::from_slice(&answer.body).unwrap())
     }
 }
 
 fn asked(method: &str, kind: &'static str, body: impl Into<Bytes>) -> Asked {
     let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]);
-    Asked { uri: format!("{SERVICE}{method}").parse().unwrap(), headers, is_allowed: true, body: body.into() }
+    let uri = format!("{SERVICE}{method}").parse().unwrap();
+    Asked { uri, headers, client: CLIENT, is_allowed: true, body: body.into() }
 }

@@ -145,7 +145,7 @@ proptest! {
             ("application/json", text.clone().into_bytes()),
             ("application/json", format!("{{\"profileTypeID\":\"a:b:c:d:e\",\"labelSelector\":{text:?},\"step\":1}}").into_bytes()),
         ] {
-            if let Err(refusal) = question(&asked(method, kind, body), NOW).unwrap() {
+            if let Err(refusal) = question(&asked(method, kind, body), &terms()).unwrap() {
                 prop_assert!(refusal.status.is_client_error() || refusal.status == 501, "{refusal:?}");
             }
         }

@@ -2,8 +2,9 @@
 
 /** Whether the reader is in the middle of something that another page would undo. */
 function isBusy() {
-  const isTyping = ["INPUT", "SELECT"].includes(document.activeElement.tagName);
-  return document.hidden || isTyping || document.querySelectorAll("#crumbs button").length > 1 || document.querySelector(".selecting") !== null;
+  // Who writes, or goes through the page by keys, would be thrown back to its beginning.
+  const isAtKeys = document.activeElement?.matches(":focus-visible") ?? false;
+  return document.hidden || isAtKeys || document.querySelectorAll("#crumbs button").length > 1 || document.querySelector(".selecting") !== null;
 }
 
 function askAgain() {

@@ -30,7 +30,7 @@ class SortableTable {
       return cell;
     })));
     const table = element("table", {}, element("thead", {}, head), element("tbody", {}, ...body));
-    const parts = [element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, table)];
+    const parts = [element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Table" }, table)];
     if (this.kept.length > this.shown) parts.push(this.more());
     this.place.replaceChildren(...parts);
   }
