@@ -39,6 +39,11 @@ pub(crate) fn batches(
     span: &Span,
     mut take: impl FnMut(&Columns<'_>) -> Result<()>,
 ) -> Result<()> {
+    take_all(files, span, &mut take)
+}
+
+/// The same for all callers: their code is not compiled into threads and channels of its own for each of them.
+fn take_all(files: &[StoredFile], span: &Span, take: &mut dyn FnMut(&Columns<'_>) -> Result<()>) -> Result<()> {
     let asked = RefCell::default();
     take(&Columns::asking(&asked))?;
     let asked: Asked = asked.into_inner();

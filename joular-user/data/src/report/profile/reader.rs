@@ -196,7 +196,7 @@ impl DataSet {
     ///
     /// # Errors
     /// If a file cannot be read or is damaged.
-    pub fn scan(&mut self, filter: &Filter, mut take: impl FnMut(&Catalog, &EnergyRow)) -> Result<()> {
+    pub fn scan(&mut self, filter: &Filter, take: &mut dyn FnMut(&Catalog, &EnergyRow)) -> Result<()> {
         let mut allowed = Allowed::default();
         (self.left_out, self.gc_charged, self.gc_kept) = (Amounts::default(), MicroJoules(0), MicroJoules(0));
         self.must_have_charges(filter)?;
@@ -205,7 +205,7 @@ impl DataSet {
             let span = filter.span(&self.catalog.runs[run]);
             let mut charges = filter.charge_gc.map(|_| Charges::read(self, run, filter)).transpose()?;
             let mut take_row = |catalog: &Catalog, row: &EnergyRow| match &mut charges {
-                Some(charges) => charges.pass(catalog, row, &mut take),
+                Some(charges) => charges.pass(catalog, row, take),
                 None => take(catalog, row),
             };
             decode_ahead::batches(&self.files::<Branches>(run), &span, |columns| {
@@ -215,7 +215,7 @@ impl DataSet {
             if let Some(charges) = charges {
                 self.gc_charged = self.gc_charged.saturating_add(charges.to_selected);
                 self.gc_kept = self.gc_kept.saturating_add(charges.kept);
-                charges.finish(&self.catalog, &mut take);
+                charges.finish(&self.catalog, take);
             }
         }
         Ok(())
@@ -227,7 +227,7 @@ impl DataSet {
         columns: &Columns<'_>,
         filter: &Filter,
         allowed: &mut Allowed,
-        take: &mut impl FnMut(&Catalog, &EnergyRow),
+        take: &mut dyn FnMut(&Catalog, &EnergyRow),
     ) -> Result<()> {
         let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
         let (stacks, energies) = (columns.ints(work::STACK_ID)?, columns.ints(shared::ENERGY_UJ)?);

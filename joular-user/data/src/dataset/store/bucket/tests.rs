@@ -31,7 +31,7 @@ fn a_data_set_in_a_bucket_says_what_one_in_a_directory_says() {
         assert!(audit::is_well(&audit::of_store(&bucket).unwrap()));
         let rows = |mut data: DataSet| {
             let mut rows = Vec::new();
-            data.scan(&Filter::default(), |_, row| rows.push((row.energy.0, row.samples))).unwrap();
+            data.scan(&Filter::default(), &mut |_, row| rows.push((row.energy.0, row.samples))).unwrap();
             rows
         };
         let of_directory = rows(DataSet::open(root.path(), &Filter::default()).unwrap());
