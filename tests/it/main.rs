@@ -30,6 +30,7 @@ mod html;
 mod intervals;
 mod io;
 mod jmh;
+mod large_fleet;
 mod mcp;
 mod one_liners;
 mod packages;

@@ -1,6 +1,6 @@
 //! Serves S3 on this machine: a bucket as a fleet's hosts have one, which fails as those do.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result};
 
@@ -18,12 +18,23 @@ pub struct S3 {
 impl S3 {
     /// With one bucket of this name.
     pub fn with_bucket(name: &str) -> Result<Self> {
-        let mut process = Running::spawn("s3_server.py", &mut python::ENGINES.script("s3_server.py")?)?;
-        let ready = process.wait_stdout("ready ", START)?;
-        let port = ready.trim_start_matches("ready ").trim().parse().with_context(|| format!("a port: {ready}"))?;
-        let mut server = Self { process, port };
+        let mut server = Self::serving("s3_server.py", &[])?;
         server.tell(&format!("bucket {name}"))?;
         Ok(server)
+    }
+
+    /// With the bucket `fleet`, as if so many hosts had shipped to it for so many days what `place` has: see
+    /// `tests/fixtures/python/fleet_server.py`.
+    pub fn of_fleet(place: &Path, hosts: u32, days: u32) -> Result<Self> {
+        let place = place.to_str().context("a path")?;
+        Self::serving("fleet_server.py", &[place, &hosts.to_string(), &days.to_string()])
+    }
+
+    fn serving(script: &str, arguments: &[&str]) -> Result<Self> {
+        let mut process = Running::spawn(script, python::ENGINES.script(script)?.args(arguments))?;
+        let ready = process.wait_stdout("ready ", START)?;
+        let port = ready.trim_start_matches("ready ").trim().parse().with_context(|| format!("a port: {ready}"))?;
+        Ok(Self { process, port })
     }
 
     /// What clients need.

@@ -48,6 +48,16 @@ fn take_all(files: &[StoredFile], span: &Span, take: &mut dyn FnMut(&Columns<'_>
     take(&Columns::asking(&asked))?;
     let asked: Asked = asked.into_inner();
     let open = |file: &StoredFile| TableFile::open_asked(file, &asked, span);
+    // All rows of a table in a bundle are one batch.
+    if files.iter().all(|file| file.table().is_some()) {
+        return files.iter().try_for_each(|file| {
+            let (path, mut rows) = (file.path(), open(file)?);
+            while let Some(batch) = rows.next_batch() {
+                take(&Columns::of(&path, rows.version(), &batch?, Some(&asked)))?;
+            }
+            Ok(())
+        });
+    }
     let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
     let (senders, receivers): (Vec<_>, Vec<_>) =
         files.iter().map(|file| (file, sync_channel(BATCHES_AHEAD))).map(ends).unzip();

@@ -12,7 +12,7 @@ use crate::dataset::{
     column::Table,
     error::{DataSetError, Result},
     layout::{FilePlace, RunName},
-    store::{Part, Store, StoredFile},
+    store::{Hour, Part, Store, StoredFile},
     tables::{Runs, TABLES},
 };
 
@@ -65,6 +65,12 @@ impl RunFiles {
     /// Its files of these tables, table by table.
     pub(crate) fn of<'a>(&'a self, tables: &'a [&str]) -> impl Iterator<Item = &'a StoredFile> {
         tables.iter().flat_map(|table| self.parts.iter().filter_map(|(_, part)| part.named(table)))
+    }
+
+    /// The hour that a bundle's folders say it began in.
+    pub(crate) fn hour(&self) -> Option<Hour> {
+        let mut folders = self.row.within().iter().skip(1).map(|folder| folder.to_str());
+        Hour::of_folders(folders.next()??, folders.next()??)
     }
 
     /// Whether it is one file with all tables.

@@ -1,5 +1,6 @@
 //! Turns files into rows with named values again, and rows into the work of windows.
 
+mod apart;
 pub(crate) mod asked;
 mod builder;
 pub(crate) mod columns;

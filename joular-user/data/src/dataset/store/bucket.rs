@@ -8,7 +8,6 @@ mod ahead;
 mod errors;
 mod file;
 mod listing;
-mod recent;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -33,10 +32,10 @@ use tokio::runtime::{Builder, Runtime};
 use self::{
     ahead::Ahead,
     file::{BucketFile, Named, SMALL_BYTES, get},
-    recent::Recent,
 };
 use super::{
-    Claim, ClaimKind, Object, Part, Published, Stamp, Store,
+    Claim, ClaimKind, Near, Object, Part, Published, Stamp, Store,
+    near::Spill,
     place::{BucketUrl, Cloud},
 };
 use crate::{
@@ -68,8 +67,9 @@ pub(super) struct Bucket {
     /// Size and tag of files that were listed.
     listed: Mutex<HashMap<PathBuf, (u64, Option<String>)>>,
     ahead: Arc<Ahead>,
-    /// Bundles.
-    recent: Recent,
+    spill: Arc<Spill>,
+    /// Bundles, each by what the bucket calls this content of it.
+    near: Mutex<HashMap<PathBuf, (Option<String>, Arc<Near>)>>,
 }
 
 /// What talks to a bucket.
@@ -113,7 +113,8 @@ impl Bucket {
     fn of_client(url: &Path, prefix: &str, store: Box<dyn ObjectStore>) -> Self {
         let client = Arc::new(Client { store, runtime: OnceLock::new() });
         let (url, prefix) = (url.to_owned(), prefix.to_owned());
-        Self { url, prefix, client, listed: Mutex::default(), ahead: Arc::default(), recent: Recent::default() }
+        let (listed, ahead) = (Mutex::default(), Arc::default());
+        Self { url, prefix, client, listed, ahead, spill: Arc::default(), near: Mutex::default() }
     }
 
     fn key(&self, within: &Path) -> Result<Key, Error> {
@@ -241,28 +242,33 @@ impl Store for Bucket {
 
     fn expect(&self, files: &mut dyn Iterator<Item = &Path>) {
         let mut seen = HashSet::new();
-        let listed =
-            files.filter(|file| seen.insert(file.to_owned())).filter_map(|file| Some((file, self.listed(file)?)));
-        let wanted = listed.filter(|(file, named)| !self.recent.has(file, named.tag.as_deref()));
-        self.ahead.begin(&self.client, wanted.map(|(file, named)| (file.to_owned(), named)).collect());
+        let wanted = files.filter(|file| seen.insert(file.to_owned()));
+        let listed = wanted.filter_map(|file| Some((file.to_owned(), self.listed(file)?)));
+        self.ahead.begin(&self.client, listed.collect());
+    }
+
+    fn near(&self, bundle: &Path) -> Option<Arc<Near>> {
+        let tag = self.listed(bundle)?.tag;
+        let new = || (tag.clone(), Arc::new(Near::within(&self.spill)));
+        let mut near = self.near.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = near.entry(bundle.to_owned()).or_insert_with(new);
+        if known.0 != tag {
+            *known = new();
+        }
+        Some(Arc::clone(&known.1))
     }
 
     fn open(&self, file: &Path) -> ReadResult<Object> {
-        let is_bundle = file.starts_with(BUNDLES);
-        let tag = self.listed(file).and_then(|named| named.tag);
         let of_bytes = |bytes: Bytes| {
-            if is_bundle {
-                self.recent.keep(file, tag.as_deref(), &bytes);
-            }
             let size_bytes = bytes.len() as u64;
             Ok(Object::new(bytes, size_bytes))
         };
-        if let Some(bytes) = self.recent.get(file, tag.as_deref()).or_else(|| self.ahead.take(file)) {
+        if let Some(bytes) = self.ahead.take(file) {
             return of_bytes(bytes);
         }
         let unread = |error: Error| self.unread(file, &error);
         let named = self.named(file).map_err(unread)?;
-        if is_bundle && (1..=SMALL_BYTES).contains(&named.size_bytes) {
+        if file.starts_with(BUNDLES) && (1..=SMALL_BYTES).contains(&named.size_bytes) {
             return of_bytes(self.client.wait(get(&self.client, &named, 0..named.size_bytes)).map_err(unread)?);
         }
         let size_bytes = named.size_bytes;

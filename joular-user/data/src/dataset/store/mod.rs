@@ -12,6 +12,7 @@ mod held;
 mod kept;
 mod lifecycle;
 pub mod lock;
+mod near;
 mod object;
 mod output_directory;
 mod part;
@@ -30,11 +31,13 @@ use std::{
     sync::Arc,
 };
 
+pub(crate) use self::near::Content;
 pub use self::{
     create::create_directories,
     directory::LocalDirectory,
     kept::{Keeper, keep},
     lifecycle::lifecycle,
+    near::Near,
     object::{Object, ReadAt},
     output_directory::OutputDirectory,
     part::{Hour, Part},
@@ -92,6 +95,11 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// Says which files will be opened next, in this order: a store that is far away may fetch them meanwhile.
     fn expect(&self, _files: &mut dyn Iterator<Item = &Path>) {}
+
+    /// Where the bundle at this path is kept near, of a store that is far away.
+    fn near(&self, _bundle: &Path) -> Option<Arc<Near>> {
+        None
+    }
 
     /// The folder of the data set that a file belongs to, and the file's path within that. There is a folder only
     /// where this unites several data sets.
@@ -264,16 +272,27 @@ pub struct StoredFile {
     within: PathBuf,
     /// Of a file that has all tables: the one that is read.
     table: Option<&'static str>,
+    /// Of the same, in a store that is far away.
+    near: Option<Arc<Near>>,
 }
 
 impl StoredFile {
     pub fn new(store: &Arc<dyn Store>, within: impl Into<PathBuf>) -> Self {
-        Self { store: Arc::clone(store), within: within.into(), table: None }
+        Self { store: Arc::clone(store), within: within.into(), table: None, near: None }
     }
 
     /// A table of a bundle ([`super::bundle`]).
     pub(crate) fn in_bundle(&self, table: &'static str) -> Self {
         Self { table: Some(table), ..self.clone() }
+    }
+
+    /// A bundle. Whoever reads a table of it finds it near, if another one has been read.
+    pub(crate) fn bundle(store: &Arc<dyn Store>, within: &Path) -> Self {
+        Self { near: store.near(within), ..Self::new(store, within) }
+    }
+
+    pub(crate) fn near(&self) -> Option<&Near> {
+        self.near.as_deref()
     }
 
     /// The table that is read of a bundle; `None`: the file is of one table.
@@ -283,7 +302,8 @@ impl StoredFile {
 
     /// Says that these files of one store will be opened next: see [`Store::expect`].
     pub(crate) fn expect<'a>(files: impl Iterator<Item = &'a Self>) {
-        let mut files = files.peekable();
+        let is_near = |file: &Self| file.near().is_some_and(Near::is_kept);
+        let mut files = files.filter(|file| !is_near(file)).peekable();
         if let Some(first) = files.peek() {
             let store = Arc::clone(&first.store);
             store.expect(&mut files.map(|file| file.within.as_path()));

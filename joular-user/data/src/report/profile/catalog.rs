@@ -9,7 +9,7 @@ use hashbrown::HashTable;
 use super::handlers::Handlers;
 use crate::{
     attribution::window_report::Category,
-    dataset::read::marks::PhaseWindows,
+    dataset::read::{marks::PhaseWindows, unreadable::Begun},
     events::{Machine, RunEnd, RunInfo, label},
     model::{
         frame::{Frame, FrameKind, UNNAMED_PACKAGE},
@@ -62,6 +62,12 @@ pub struct Run {
     pub end: Option<RunEnd>,
     /// What it was doing, as its programs said.
     pub phases: Vec<PhaseWindows>,
+}
+
+impl Begun for Run {
+    fn began(&self) -> UnixMicros {
+        self.info.started
+    }
 }
 
 /// What is known about a process.

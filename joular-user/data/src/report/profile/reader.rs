@@ -38,6 +38,7 @@ use crate::{
         store::{self, Store, StoredFile},
         tables::{Branches, Marks, Processes, Stacks, Windows, processes, shared, stacks, work},
     },
+    events::MachineKey,
     model::units::{MicroJoules, Pid, Tid, UnixMicros},
 };
 
@@ -120,9 +121,13 @@ impl DataSet {
     }
 
     pub(super) fn add_runs(&mut self, runs: impl IntoIterator<Item = (Run, RunFiles)>) {
+        let mut first: HashMap<MachineKey, usize> = HashMap::new();
+        for (index, run) in self.catalog.runs.iter().enumerate() {
+            first.entry(run.info.machine().key()).or_insert(index);
+        }
         for (run, files) in runs {
-            let is_on_it = |other: &Run| other.info.machine() == run.info.machine();
-            self.hosts.push(self.catalog.runs.iter().position(is_on_it).unwrap_or(self.catalog.runs.len()));
+            let index = self.catalog.runs.len();
+            self.hosts.push(*first.entry(run.info.machine().key()).or_insert(index));
             self.catalog.runs.push(run);
             self.files.push(files);
         }
