@@ -60,7 +60,7 @@ pub(crate) fn fleet() -> Arc<TempDir> {
 }
 
 /// Records a host with two services, one of which is in another version there.
-fn record(raw: &Path, host: &str, hours: i64, version: &str) {
+pub(crate) fn record(raw: &Path, host: &str, hours: i64, version: &str) {
     let mut jvms = BTreeMap::new();
     bad_sets::replay(raw, |mut event| {
         match &mut event {

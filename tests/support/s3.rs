@@ -9,18 +9,21 @@ use crate::{process::Running, python};
 const START: Duration = Duration::from_secs(60);
 const ANSWER: Duration = Duration::from_secs(30);
 
+/// Set by `cargo xtask test --slow`: tests that cut connections cut each request of long commands, too.
+pub const EVERY: &str = "EVERY_CUT";
+
 /// A server; ends when dropped.
 pub struct S3 {
     process: Running,
     port: u16,
 }
 
-/// Which requests of a bucket are cut, counted from when the server is told.
+/// Which request of a bucket is cut, after it is done and before it is answered. They are counted from when the server is told.
 #[derive(Clone, Copy, Debug)]
 pub enum Cut {
-    /// This one, after it is done and before it is answered.
-    Once(u64),
-    /// The same, and nobody answers after it.
+    /// This one of those that write. What follows is answered.
+    Write(u64),
+    /// This one, and nobody answers later ones.
     FromOn(u64),
 }
 
@@ -85,8 +88,8 @@ impl S3 {
     pub fn cut(&mut self, bucket: &str, cut: Option<Cut>) -> Result<()> {
         self.tell(&match cut {
             None => format!("cut {bucket}"),
-            Some(Cut::Once(number)) => format!("cut {bucket} {number} after once"),
-            Some(Cut::FromOn(number)) => format!("cut {bucket} {number} after on"),
+            Some(Cut::Write(number)) => format!("cut {bucket} {number} once"),
+            Some(Cut::FromOn(number)) => format!("cut {bucket} {number} on"),
         })
     }
 
