@@ -12,7 +12,7 @@ use crate::{
     shipping::{done, with},
 };
 
-const HOUR: Duration = Duration::from_secs(3600);
+pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 
 /// A table of a report, by service: energy, CPU time and samples.
 fn services(environment: &[(&str, String)], place: &str) -> Vec<(String, u64, u64, u64)> {
@@ -29,7 +29,7 @@ fn services(environment: &[(&str, String)], place: &str) -> Vec<(String, u64, u6
 }
 
 /// From an hour before the first run until three hours later.
-fn around(environment: &[(&str, String)], place: &str) -> [String; 2] {
+pub(crate) fn around(environment: &[(&str, String)], place: &str) -> [String; 2] {
     let runs = done(&with(environment, &["runs", place, "--json"]));
     let started = |run: &Value| run["started"].as_str().unwrap().parse::<Timestamp>().unwrap();
     let first = runs.as_array().unwrap().iter().map(started).min().unwrap();

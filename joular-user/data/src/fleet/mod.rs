@@ -14,12 +14,16 @@
 //! any sum: energy, CPU time, samples and amounts of a tier are those of its sources, to the microjoule.
 //!
 //! What is made of an hour or a day follows from its sources alone ([`unit`]). So it may be made again: after an interruption,
-//! by another one at the same time, or because a host was late.
+//! by another one at the same time, or because a host was late. Who was stopped meanwhile writes nothing over what is newer
+//! ([`before`]).
 
+mod before;
 mod claim;
 mod names;
 mod note;
 mod read;
+#[cfg(test)]
+mod stalled_tests;
 mod sums;
 #[cfg(test)]
 mod tests;

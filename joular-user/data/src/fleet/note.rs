@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{tier::folder_of, unit::Unit};
+use super::{before::Before, tier::folder_of, unit::Unit};
 use crate::{
     dataset::{
         error::Result,
@@ -27,10 +27,18 @@ pub(super) struct Note {
     pub(super) sources: String,
     /// How many there were.
     pub(super) runs: usize,
+    /// Those of them that could not be read, by their paths.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) left_out: BTreeSet<PathBuf>,
     /// Files of the unit, within the tier.
     pub(super) files: BTreeSet<PathBuf>,
     /// Energy of all its files, µJ.
     pub(super) measured_uj: u64,
+}
+
+/// Where it is within the tier.
+pub(super) fn path(unit: Unit) -> PathBuf {
+    Path::new(&folder(unit)).join(NAME)
 }
 
 fn folder(unit: Unit) -> String {
@@ -40,19 +48,18 @@ fn folder(unit: Unit) -> String {
 impl Note {
     /// `None` if the unit was not summed, or what says so cannot be read: then it is summed again.
     pub(super) fn read(store: &Arc<dyn Store>, unit: Unit) -> Result<Option<Self>> {
-        let file = StoredFile::new(store, Path::new(&folder(unit)).join(NAME));
-        match file.read_whole(MAX_BYTES) {
+        match StoredFile::new(store, path(unit)).read_whole(MAX_BYTES) {
             Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
             Err(error) if error.is_gone() => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    pub(super) fn publish(&self, store: &Arc<dyn Store>, unit: Unit) -> Result<()> {
-        let folder = folder(unit);
-        let path = store.path().join(&folder).join(NAME);
+    /// Returns whether it is what the unit has now: another one may have been noted since.
+    pub(super) fn publish(&self, before: &Before<'_>, unit: Unit) -> Result<bool> {
+        let path = path(unit);
         let failed = |error: serde_json::Error| OutputError::Io { action: "writing", path, source: error.into() };
         let text = serde_json::to_vec(self).map_err(failed)?;
-        Ok(store.publish(Path::new(&folder), NAME, &text)?)
+        before.replace(Path::new(&folder(unit)), NAME, &text)
     }
 }

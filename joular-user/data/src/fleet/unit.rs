@@ -10,6 +10,7 @@ use twox_hash::XxHash64;
 
 use super::{
     Made,
+    before::Before,
     claim::Claimed,
     note::Note,
     read,
@@ -56,6 +57,12 @@ impl Unit {
         start.0.div_euclid(self.tier.window_us())
     }
 
+    /// Hours of its own.
+    pub(super) fn own_part(self) -> Part {
+        let last = UnixMicros(self.end().0.saturating_sub(1));
+        Part { hours: (Some(Hour::of(self.start)), Some(Hour::of(last))), ..Part::default() }
+    }
+
     /// Hours whose bundles may have windows of it. A bundle may go on in the hour after that of its start.
     fn part(self) -> Part {
         let first = match self.tier {
@@ -78,37 +85,83 @@ struct Sources {
 pub(super) fn sum(opened: &Opened, unit: Unit, scratch: &Path, now: UnixMicros, made: &mut Made) -> Result<()> {
     let known = Note::read(&opened.to, unit)?;
     let sources = sources(&opened.from, unit)?;
-    // Those that have expired since were in it.
-    let is_done = known.as_ref().is_some_and(|known| known.sources == sources.hash || known.runs > sources.runs.len());
+    let is_done = match &known {
+        Some(known) => is_done(known, &sources, unit, made)?,
+        None => false,
+    };
     if is_done || sources.runs.is_empty() {
         made.unchanged += usize::from(is_done);
         return Ok(());
     }
-    let Some(_claimed) = Claimed::take(&opened.to, unit, now)? else {
+    let Some(claimed) = Claimed::take(&opened.to, unit, now)? else {
         made.claimed += 1;
         return Ok(());
     };
+    let before = Before::look(&opened.to, unit)?;
+    // Who had the claim until now may have summed it since it was looked at.
+    if Note::read(&opened.to, unit)? != known {
+        made.claimed += 1;
+    } else if write_all(&before, opened, unit, sources, known, scratch, made)? {
+        made.units += 1;
+    } else {
+        made.claimed += 1;
+        claimed.lose();
+    }
+    Ok(())
+}
+
+/// Whether a unit has what can be had of its sources. What could not be read is tried again, and named each time.
+fn is_done(known: &Note, sources: &Sources, unit: Unit, made: &mut Made) -> Result<bool> {
+    if known.sources != sources.hash {
+        // Those that have expired since were in it.
+        return Ok(known.runs > sources.runs.len());
+    }
+    for run in sources.runs.iter().filter(|run| known.left_out.contains(run.row.within())) {
+        match read::source(run, unit, &mut ReadStacks::default()) {
+            Ok(_) => return Ok(false),
+            Err(error) if error.file().is_some() => made.left_out.push(error.to_string()),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
+}
+
+/// Writes the files of a unit, and its note last. Returns false if another one has written some of them meanwhile.
+fn write_all(
+    before: &Before<'_>,
+    opened: &Opened,
+    unit: Unit,
+    sources: Sources,
+    known: Option<Note>,
+    scratch: &Path,
+    made: &mut Made,
+) -> Result<bool> {
     let mut stacks = ReadStacks::default();
-    let sums = add_all(&sources.runs, unit, &mut stacks, made)?;
     let mut note = Note { sources: sources.hash, runs: sources.runs.len(), ..Note::default() };
+    let sums = add_all(&sources.runs, unit, &mut stacks, &mut note, made)?;
     for service in sums.finish(&stacks) {
         let file = write::encode(&service, unit, &stacks, scratch)?;
-        opened.to.publish(&file.folder, &file.name, &file.bytes)?;
+        if !before.replace(&file.folder, &file.name, &file.bytes)? {
+            return Ok(false);
+        }
         made.files += 1;
         made.bytes += file.bytes.len() as u64;
         note.measured_uj = note.measured_uj.saturating_add(service.measured().0);
         note.files.insert(file.folder.join(file.name));
     }
-    let before = known.map(|known| known.files).unwrap_or_default();
-    let gone: Vec<PathBuf> = before.difference(&note.files).cloned().collect();
-    opened.to.remove_all(&gone)?;
-    note.publish(&opened.to, unit)?;
-    made.units += 1;
-    Ok(())
+    let files_before = known.map(|known| known.files).unwrap_or_default();
+    let gone: Vec<PathBuf> = files_before.difference(&note.files).cloned().collect();
+    if !gone.is_empty() {
+        if !before.has_same_note()? {
+            return Ok(false);
+        }
+        opened.to.remove_all(&gone)?;
+    }
+    note.publish(before, unit)
 }
 
 /// A run that cannot be read is left out, and named.
-fn add_all(runs: &[RunFiles], unit: Unit, stacks: &mut ReadStacks, made: &mut Made) -> Result<Sums> {
+fn add_all(runs: &[RunFiles], unit: Unit, stacks: &mut ReadStacks, note: &mut Note, made: &mut Made) -> Result<Sums> {
     let mut sums = Sums::new(unit);
     StoredFile::expect(runs.iter().map(|run| &run.row));
     for run in runs {
@@ -118,7 +171,10 @@ fn add_all(runs: &[RunFiles], unit: Unit, stacks: &mut ReadStacks, made: &mut Ma
                 made.runs += 1;
             }
             Ok(None) => {}
-            Err(error) if error.file().is_some() => made.left_out.push(error.to_string()),
+            Err(error) if error.file().is_some() => {
+                note.left_out.insert(run.row.within().to_owned());
+                made.left_out.push(error.to_string());
+            }
             Err(error) => return Err(error),
         }
     }
@@ -130,7 +186,10 @@ fn sources(from: &Arc<dyn Store>, unit: Unit) -> Result<Sources> {
     let mut of_what = Vec::new();
     if unit.tier == Tier::Hourly {
         for hour in hours(unit) {
-            of_what.push(Note::read(from, hour)?.map(|note| note.sources).unwrap_or_default());
+            let note = Note::read(from, hour)?.unwrap_or_default();
+            of_what.push(note.sources);
+            // An hour that lacks a source is another one than with it.
+            of_what.extend(note.left_out.iter().map(|path| path.to_string_lossy().into_owned()));
         }
     }
     let runs: Vec<RunFiles> = bundle::found(from, &unit.part())?.into_values().collect();

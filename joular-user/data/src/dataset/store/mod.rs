@@ -136,6 +136,35 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// If it cannot be written; nothing of it is left behind then.
     fn publish_new(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<Published, OutputError>;
 
+    /// Makes `bytes` the content of `name` within `folder`, if it still is what `before` says, or still is not there. So whoever
+    /// looked at it long ago does not undo what another one has written since. A store that cannot do both at once looks just
+    /// before it writes.
+    ///
+    /// # Errors
+    /// If it cannot be looked at or written.
+    fn publish_over(&self, folder: &Path, name: &str, bytes: &[u8], before: Option<&Stamp>) -> Result<Published> {
+        let file = folder.join(name);
+        match before {
+            None => Ok(self.publish_new(folder, name, bytes)?),
+            Some(_) if self.stamp_if_any(&file)?.as_ref() == before => {
+                self.publish(folder, name, bytes)?;
+                Ok(Published::Created)
+            }
+            Some(_) => Ok(Published::AlreadyThere),
+        }
+    }
+
+    /// The stamp of a file that may not be there.
+    ///
+    /// # Errors
+    /// As [`Self::stamp`].
+    fn stamp_if_any(&self, file: &Path) -> Result<Option<Stamp>> {
+        match self.stamp(file) {
+            Err(error) if error.is_gone() => Ok(None),
+            stamp => stamp.map(Some),
+        }
+    }
+
     /// Removes a file, or does nothing if there is none.
     ///
     /// # Errors
@@ -172,7 +201,7 @@ pub trait Store: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
     pub size_bytes: u64,
-    /// What a bucket calls the content (`ETag`).
+    /// What a bucket calls the content (`ETag`); of a directory, which file it is and when it was written.
     pub tag: Option<String>,
 }
 
@@ -230,10 +259,11 @@ fn bucket(_root: &Path, _url: &BucketUrl) -> io::Result<Arc<dyn Store>> {
     Err(io::Error::other("this joular-bpf was built without the feature object-store"))
 }
 
-/// What became of a file that was to be new.
+/// What became of a file that was to be new, or to replace a certain one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Published {
     Created,
+    /// Another one is there, and stays.
     AlreadyThere,
 }
 
