@@ -17,6 +17,7 @@
 //! by another one at the same time, or because a host was late.
 
 mod claim;
+mod erase;
 mod names;
 mod note;
 mod read;
@@ -36,6 +37,7 @@ use std::{
 
 use serde::Serialize;
 
+pub use self::erase::{Erased, Order, Subject, erase};
 use self::tier::Opened;
 pub use self::tier::{Span, Tier};
 use crate::{

@@ -11,6 +11,7 @@ use twox_hash::XxHash64;
 use super::{
     Made,
     claim::Claimed,
+    erase::Rules,
     note::Note,
     read,
     sums::Sums,
@@ -89,7 +90,9 @@ pub(super) fn sum(opened: &Opened, unit: Unit, scratch: &Path, now: UnixMicros, 
         return Ok(());
     };
     let mut stacks = ReadStacks::default();
-    let sums = add_all(&sources.runs, unit, &mut stacks, made)?;
+    // After the claim: whoever erases meanwhile finds the unit claimed, or is found here.
+    let rules = Rules::read(&opened.records)?.of_tier(unit.tier);
+    let sums = add_all(&sources.runs, (unit, &rules), &mut stacks, made)?;
     let mut note = Note { sources: sources.hash, runs: sources.runs.len(), ..Note::default() };
     for service in sums.finish(&stacks) {
         let file = write::encode(&service, unit, &stacks, scratch)?;
@@ -108,11 +111,11 @@ pub(super) fn sum(opened: &Opened, unit: Unit, scratch: &Path, now: UnixMicros, 
 }
 
 /// A run that cannot be read is left out, and named.
-fn add_all(runs: &[RunFiles], unit: Unit, stacks: &mut ReadStacks, made: &mut Made) -> Result<Sums> {
+fn add_all(runs: &[RunFiles], (unit, rules): (Unit, &Rules), stacks: &mut ReadStacks, made: &mut Made) -> Result<Sums> {
     let mut sums = Sums::new(unit);
     StoredFile::expect(runs.iter().map(|run| &run.row));
     for run in runs {
-        match read::source(run, unit, stacks) {
+        match read::source(run, unit, rules, stacks) {
             Ok(Some(source)) => {
                 sums.add(source, stacks);
                 made.runs += 1;
