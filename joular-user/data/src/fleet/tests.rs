@@ -25,6 +25,7 @@ use crate::{
 };
 
 const MINUTE_US: i64 = 60_000_000;
+pub(super) const MINUTE: Option<u64> = Some(60 * SECOND);
 
 /// 2026-03-02T02:10Z: runs of the fixture begin at 23:00 of the day before.
 pub(super) const NOW: UnixMicros = UnixMicros(1_772_417_400_000_000);
@@ -41,7 +42,7 @@ fn ship(place: &Path, host: &str, version: &str, shift_us: i64) {
 }
 
 fn ship_as(layout: Layout, place: &Path, host: &str, version: &str, shift_us: i64) {
-    ship_changed(layout, place, host, shift_us, |event| {
+    ship_changed((layout, MINUTE), place, host, shift_us, |event| {
         if let Event::Process(process) = event {
             // One is called as what is of no service.
             let other = if version == "3" { "[hosts]" } else { "cart" };
@@ -52,7 +53,14 @@ fn ship_as(layout: Layout, place: &Path, host: &str, version: &str, shift_us: i6
 }
 
 /// Ships a run of a host that begins later by so much, with changed events.
-pub(super) fn ship_changed(layout: Layout, place: &Path, host: &str, shift_us: i64, change: impl Fn(&mut Event)) {
+/// Windows stay as they were recorded if no other length is given.
+pub(super) fn ship_changed(
+    (layout, window_ns): (Layout, Option<u64>),
+    place: &Path,
+    host: &str,
+    shift_us: i64,
+    change: impl Fn(&mut Event),
+) {
     let recorded = tempfile::tempdir().unwrap();
     let output = ParquetOutput::new(OutputDirectory::create(recorded.path(), None).unwrap(), FLUSH_NS);
     fixture::play_changed(output, Policy::default(), |event| {
@@ -68,7 +76,7 @@ pub(super) fn ship_changed(layout: Layout, place: &Path, host: &str, shift_us: i
         }
     });
     let options = shipping::Options {
-        window_ns: Some(60 * SECOND),
+        window_ns,
         layout,
         looks_first: false,
         redaction: Redaction::default(),

@@ -13,6 +13,8 @@ use crate::dataset::{
 pub(super) enum Fate {
     /// No row is about a process.
     Kept,
+    /// The same, but for the words that joular-bpf was called with: they may name a command that is erased.
+    Unsaid,
     /// One row in place of theirs, which says that they were erased.
     Described,
     /// Only those stay that rows of others refer to.
@@ -25,8 +27,7 @@ pub(super) enum Fate {
 
 /// All tables of a data set.
 pub(super) const FATES: [(&str, Fate); 18] = [
-    // Of the host and the recorder.
-    (Runs::NAME, Fate::Kept),
+    (Runs::NAME, Fate::Unsaid),
     (Processes::NAME, Fate::Described),
     (Stacks::NAME, Fate::Referred),
     (Branches::NAME, Fate::Summed),
@@ -84,7 +85,7 @@ mod tests {
         let names: Vec<&str> = tables.0.iter().map(|(name, _)| *name).collect();
         assert_eq!(FATES.map(|(name, _)| name).to_vec(), names, "say in FATES what becomes of each table");
         for (name, has_pids) in tables.0 {
-            assert_eq!(has_pids, !matches!(of(name), Fate::Kept | Fate::Referred), "{name}");
+            assert_eq!(has_pids, !matches!(of(name), Fate::Kept | Fate::Unsaid | Fate::Referred), "{name}");
         }
         let summed = OF_ROLLUPS.into_iter().filter(|table| of(table) == Fate::Summed).collect::<Vec<_>>();
         assert_eq!(summed, ["branches", "methods", "quality", "threads", "amounts"]);

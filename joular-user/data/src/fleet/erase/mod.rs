@@ -12,6 +12,7 @@
 mod fates;
 mod made;
 mod record;
+mod recorded;
 mod rewrite;
 mod rows;
 mod rules;
@@ -165,17 +166,20 @@ impl Stores {
             Err(DataSetError::NoRun { .. }) => Found::default(),
             found => found?,
         };
+        let bundles: HashSet<RunName> =
+            found.runs.iter().filter(|run| run.is_bundle()).map(|run| run.place.run()).collect();
         StoredFile::expect(found.runs.iter().map(|run| &run.row));
         for run in &found.runs {
-            match self.run(run, rules, scratch, done) {
+            let is_bundled = !run.is_bundle() && bundles.contains(&run.place.run());
+            match self.run(run, rules, (is_bundled, scratch), done) {
                 // It has expired meanwhile.
                 Err(error) if error.is_gone() => {}
-                Err(error) if error.file().is_some() => done.left_out.push(error.to_string()),
+                Err(error) if error.file().is_some() || matches!(error, DataSetError::RollUp { .. }) => {
+                    done.left_out.push(error.to_string());
+                }
                 result => result?,
             }
         }
-        let bundles: HashSet<RunName> =
-            found.runs.iter().filter(|run| run.is_bundle()).map(|run| run.place.run()).collect();
         for run in &found.without_row {
             self.without_row(run, rules, bundles.contains(&run.place.run()), done)?;
         }
@@ -185,23 +189,32 @@ impl Stores {
         Ok(())
     }
 
-    fn run(&self, run: &RunFiles, rules: &Rules, scratch: &Path, done: &mut Erased) -> Result<()> {
+    fn run(
+        &self,
+        run: &RunFiles,
+        rules: &Rules,
+        (is_bundled, scratch): (bool, &Path),
+        done: &mut Erased,
+    ) -> Result<()> {
         let row = run_row::read(&run.row)?;
-        if rules.have_host(&row.info) {
-            done.runs += 1;
-            done.removed += expire::remove(&self.place, std::slice::from_ref(run), done.is_trial)?;
-            return Ok(());
-        }
         let keys = rules.processes(run, row.info.started)?;
-        if keys.is_empty() {
+        let goes_whole = rules.have_host(&row.info) || is_bundled && !keys.is_empty();
+        if !goes_whole && keys.is_empty() {
             return Ok(());
         }
         done.runs += 1;
+        if goes_whole {
+            done.removed += expire::remove(&self.place, std::slice::from_ref(run), done.is_trial)?;
+            return Ok(());
+        }
         if done.is_trial {
             done.files += if run.is_bundle() { 1 } else { run.all().count() };
             return Ok(());
         }
-        let rewritten = rewrite::run(&self.place, run, &row, &keys, scratch)?;
+        let rewritten = match row.rolled_up_from_ns {
+            Some(_) => rewrite::run(&self.place, run, &row, &keys, scratch)?,
+            None => recorded::run(&self.place, run, &row, &keys, scratch)?,
+        };
         done.files += rewritten.files;
         done.removed += rewritten.removed;
         done.rows = done.rows.saturating_add(rewritten.rows);

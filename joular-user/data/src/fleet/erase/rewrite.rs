@@ -7,8 +7,7 @@
 use std::{path::Path, sync::Arc};
 
 use super::{
-    fates::{self, Fate},
-    made,
+    fates, made,
     rows::{Going, Made},
     rules::Keys,
     source::with_erased,
@@ -92,8 +91,7 @@ impl Rewriting<'_> {
         let Some((folder, name)) = self.run.row.place() else { return Ok(()) };
         let place = &self.run.place;
         let tables: Arc<dyn Store> = Arc::new(Scratch::within(scratch)?);
-        let row = self.going.table(Runs::NAME, Fate::Kept, Some(&self.run.row), None)?;
-        if let Some(bytes) = row.bytes {
+        if let Some(bytes) = self.row()?.bytes {
             tables.publish(&place.folder(Runs::NAME), &place.name, &bytes)?;
         }
         for (number, table) in (0..self.run.parts.len()).flat_map(|number| TABLES.map(|table| (number, table))) {
@@ -111,8 +109,14 @@ impl Rewriting<'_> {
     }
 
     fn tables(&mut self, store: &Arc<dyn Store>) -> Result<()> {
+        if let (Made { is_same: false, bytes: Some(bytes), .. }, Some((folder, name))) =
+            (self.row()?, self.run.row.place())
+        {
+            store.publish(folder, name, &bytes)?;
+            self.done.files += 1;
+        }
         let last = [Stacks::NAME, Processes::NAME];
-        let first = TABLES.into_iter().filter(|table| !last.contains(table));
+        let first = TABLES.into_iter().filter(|table| !last.contains(table) && fates::of(table) != Fate::Kept);
         for table in first.chain(last) {
             for number in 0..self.run.parts.len() {
                 let Some((place, made)) = self.table(number, table)? else { continue };
@@ -130,6 +134,10 @@ impl Rewriting<'_> {
             }
         }
         Ok(())
+    }
+
+    fn row(&self) -> Result<Made> {
+        self.going.table(Runs::NAME, fates::of(Runs::NAME), Some(&self.run.row), None)
     }
 
     /// A table of a part of the run; `None` if there is no such part.

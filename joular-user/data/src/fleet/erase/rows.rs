@@ -1,38 +1,39 @@
 //! Makes the rows of a table anew: without those that go, and with those that come in their place.
 
-use std::{collections::HashSet, path::Path, sync::Arc};
+use std::{collections::HashSet, path::Path};
 
-use arrow_array::{
-    ArrayRef, BooleanArray, RecordBatch, UInt32Array, cast::AsArray as _, new_null_array,
-    types::TimestampMicrosecondType,
-};
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_array::{BooleanArray, RecordBatch, UInt32Array, cast::AsArray as _, types::TimestampMicrosecondType};
+use arrow_schema::ArrowError;
 use arrow_select::{concat::concat_batches, filter::filter_record_batch, take::take_record_batch};
 
 use super::{
     fates::Fate,
     rules::{Keys, erased_key},
 };
-use crate::dataset::{
-    error::{DataSetError, Result},
-    read::{
-        columns::{Columns, TableFile},
-        files::RunFiles,
-        footer::Footer,
+use crate::{
+    dataset::{
+        align::aligned,
+        column::Table as _,
+        error::{DataSetError, Result},
+        read::{
+            columns::{Columns, TableFile},
+            files::RunFiles,
+            footer::Footer,
+        },
+        redacting,
+        store::StoredFile,
+        tables::{
+            Allocations, Amounts, Branches, GcCharges, Io, runs,
+            shared::{PID, PROCESS_START, WINDOW_START},
+            stacks, work,
+        },
+        write::MergedFile,
     },
-    store::StoredFile,
-    tables::{
-        Allocations, Amounts, Branches, GcCharges, Io,
-        shared::{PID, PROCESS_START, WINDOW_START},
-        stacks, work,
-    },
-    write::MergedFile,
+    fleet::names::ERASED,
 };
 
 /// Tables whose rows refer to call paths.
 const WITH_PATHS: [&str; 5] = [Branches::NAME, Allocations::NAME, GcCharges::NAME, Io::NAME, Amounts::NAME];
-
-use crate::dataset::column::Table as _;
 
 /// What goes.
 pub(super) struct Going {
@@ -114,34 +115,51 @@ impl Going {
         if let Some(file) = file {
             let mut rows = TableFile::open(file)?;
             while let Some(batch) = rows.next_batch().transpose()? {
-                let columns = rows.columns(&batch);
-                let stays = match fate {
-                    Fate::Kept => vec![true; batch.num_rows()],
-                    Fate::Referred => self.referred(&columns)?,
-                    Fate::Described | Fate::Summed | Fate::Removed => self.stays(&columns)?,
-                };
-                let left = stays.iter().filter(|stays| !**stays).count() as u64;
-                result.is_same &= left == 0;
-                let before = if matches!(fate, Fate::Kept | Fate::Referred) { 0 } else { self.made_before(&columns)? };
-                result.gone = result.gone.saturating_add(left.saturating_sub(before));
-                batches.push(filter_record_batch(&batch, &BooleanArray::from(stays)).map_err(failed)?);
+                batches.push(self.left(fate, (&rows.columns(&batch), &batch), &file.path(), &mut result)?);
             }
         }
         if let Some(made) = made {
             let mut rows = TableFile::open(made)?;
             while let Some(batch) = rows.next_batch().transpose()? {
                 result.is_same = false;
-                batches.push(fitted(&batch, &footer.schema, &model.path())?);
+                batches.push(aligned(&model.path(), &batch, &footer.schema)?);
             }
         }
         let all = concat_batches(&footer.schema, &batches).map_err(failed)?;
         let all = if fate == Fate::Summed { in_order(&all).map_err(failed)? } else { all };
         if all.num_rows() > 0 {
-            let mut file = MergedFile::start(table, footer.schema.clone(), footer.metadata.clone())?;
+            let mut file = MergedFile::start(table, footer.schema, footer.metadata)?;
             file.write(&all)?;
             result.bytes = Some(file.into_bytes()?);
         }
         Ok(result)
+    }
+
+    /// Rows without those that go.
+    fn left(
+        &self,
+        fate: Fate,
+        (columns, batch): (&Columns<'_>, &RecordBatch),
+        path: &Path,
+        result: &mut Made,
+    ) -> Result<RecordBatch> {
+        let stays = match fate {
+            Fate::Kept => return Ok(batch.clone()),
+            Fate::Unsaid => {
+                let unsaid = unsaid(columns, batch, path)?;
+                result.is_same &= unsaid == *batch;
+                return Ok(unsaid);
+            }
+            Fate::Referred => self.referred(columns)?,
+            Fate::Described | Fate::Summed | Fate::Removed => self.stays(columns)?,
+        };
+        let gone = stays.iter().filter(|stays| !**stays).count() as u64;
+        result.is_same &= gone == 0;
+        if fate != Fate::Referred {
+            result.gone = result.gone.saturating_add(gone.saturating_sub(self.made_before(columns)?));
+        }
+        let failed = |cause| DataSetError::Arrow { path: path.to_owned(), cause };
+        filter_record_batch(batch, &BooleanArray::from(stays)).map_err(failed)
     }
 
     fn referred(&self, columns: &Columns<'_>) -> Result<Vec<bool>> {
@@ -150,21 +168,22 @@ impl Going {
     }
 }
 
-/// Rows with the columns of another file, which may be of the schema version before or after.
-fn fitted(batch: &RecordBatch, schema: &SchemaRef, path: &Path) -> Result<RecordBatch> {
-    let column = |field: &Arc<arrow_schema::Field>| -> Result<ArrayRef> {
-        match batch.column_by_name(field.name()) {
-            Some(column) if column.data_type() == field.data_type() => Ok(Arc::clone(column)),
-            None if field.is_nullable() => Ok(new_null_array(field.data_type(), batch.num_rows())),
-            _ => {
-                let problem = format!("column {} is not known: use a newer joular-bpf", field.name());
-                Err(DataSetError::Damaged { path: path.to_owned(), problem })
-            }
+/// Rows of runs, with nothing of the command line but the program.
+fn unsaid(columns: &Columns<'_>, batch: &RecordBatch, path: &Path) -> Result<RecordBatch> {
+    let known = columns.text_lists(runs::COMMAND_LINE)?;
+    let mut lines: Vec<Vec<&str>> = (0..columns.rows()).map(|row| known.of(row)).collect();
+    for words in lines.iter_mut().filter(|words| words.len() > 1) {
+        words.truncate(1);
+        words.push(ERASED);
+    }
+    let mut arrays = batch.columns().to_vec();
+    for (array, field) in arrays.iter_mut().zip(batch.schema_ref().fields()) {
+        if *field.name() == runs::COMMAND_LINE.name() {
+            *array = redacting::word_lists(lines.iter().map(|words| words.iter().copied()), field);
         }
-    };
-    let columns = schema.fields().iter().map(column).collect::<Result<Vec<_>>>()?;
+    }
     let failed = |cause| DataSetError::Arrow { path: path.to_owned(), cause };
-    RecordBatch::try_new(Arc::clone(schema), columns).map_err(failed)
+    RecordBatch::try_new(batch.schema(), arrays).map_err(failed)
 }
 
 /// Rows in the order of their windows. Those of one window stay in the order in which they were.

@@ -22,7 +22,7 @@ use crate::{
     events::{Event, Runtime, Service, Workload},
     fleet::{
         Tier,
-        tests::{NOW, assert_same, by_service, compacted, share, ship_changed, sums},
+        tests::{MINUTE, NOW, assert_same, by_service, compacted, share, ship_changed, sums},
     },
     model::units::UnixMicros,
     shipping::Layout,
@@ -33,8 +33,14 @@ const OWN: [&str; 3] = ["shop", "Secret", "Weird"];
 const HOUR_US: i64 = 3_600_000_000;
 
 /// Ships a run in which the first process is all that can be known of one, and the second is of another service.
-fn ship(layout: Layout, place: &Path, host: &str, shift_us: i64) {
-    ship_changed(layout, place, host, shift_us, |event| match event {
+fn ship(layout: Layout, place: &Path, host: &str) {
+    ship_windows((layout, MINUTE), place, host);
+}
+
+fn ship_windows(layout: (Layout, Option<u64>), place: &Path, host: &str) {
+    ship_changed(layout, place, host, 0, |event| match event {
+        // As of a command that was measured.
+        Event::RunStarted(run) => run.command_line.extend(["--", "Secret.jar"].map(Into::into)),
         Event::Process(process) if process.pid.0 == 1 => {
             let service = Service { name: "shop".into(), version: Some("Secret-1".into()), ..Service::default() };
             process.service = Some(service);
@@ -69,9 +75,9 @@ fn ship(layout: Layout, place: &Path, host: &str, shift_us: i64) {
 /// A place with bundles of two hosts and a run of a third one as files of tables, which tiers do not have.
 fn place() -> TempDir {
     let place = share();
-    ship(Layout::Bundles, place.path(), "a", 0);
-    ship(Layout::Bundles, place.path(), "b", 0);
-    ship(Layout::Tables, place.path(), "t", 0);
+    ship(Layout::Bundles, place.path(), "a");
+    ship(Layout::Bundles, place.path(), "b");
+    ship(Layout::Tables, place.path(), "t");
     place
 }
 
@@ -216,7 +222,7 @@ fn a_service_is_erased_in_bundles_tables_and_tiers_and_every_sum_stays() {
 #[test]
 fn one_row_a_window_stands_for_all_that_was_erased_and_of_the_rest_no_row_is_another_one() {
     let place = share();
-    ship(Layout::Bundles, place.path(), "a", 0);
+    ship(Layout::Bundles, place.path(), "a");
     let store: Arc<dyn Store> = Arc::new(LocalDirectory::new(place.path(), None));
     // By table: window, whether it is the erased process, and a figure.
     let rows = || {
@@ -266,6 +272,25 @@ fn one_row_a_window_stands_for_all_that_was_erased_and_of_the_rest_no_row_is_ano
 }
 
 #[test]
+fn a_run_as_it_was_recorded_becomes_a_rollup_and_keeps_its_sums() {
+    let place = share();
+    ship_windows((Layout::Tables, None), place.path(), "r");
+    let before = (sums(place.path()), of_services(place.path()));
+    assert!(OWN.iter().all(|text| !places_of(place.path(), text).is_empty()));
+    let done = erased(place.path(), &shop());
+    assert_eq!((done.runs, done.files), (1, 1), "{done:?}");
+    let files = fixture::files(place.path());
+    assert!(files.len() == 1 && files[0].0.starts_with("raw/") && files[0].0.contains("host=r/"), "{}", files.len());
+    assert_forgotten(place.path());
+    assert_eq!((sums(place.path()), of_services(place.path())), before);
+    // What an interruption left of its files goes, and so does what came again.
+    ship_windows((Layout::Tables, None), place.path(), "r");
+    let again = erased(place.path(), &AGAIN);
+    assert!(again.runs == 1 && again.files == 0 && again.removed > 5, "{again:?}");
+    assert_same(&fixture::files(place.path()), &files);
+}
+
+#[test]
 fn a_pod_is_erased_by_its_uid_or_name_and_a_host_with_all_its_runs() {
     for pod in ["Secret-uid", "Secret-pod"] {
         let place = place();
@@ -287,11 +312,11 @@ fn a_pod_is_erased_by_its_uid_or_name_and_a_host_with_all_its_runs() {
 #[test]
 fn what_is_late_is_erased_when_it_is_summed_and_in_its_run_when_it_is_asked_for_again() {
     let place = share();
-    ship(Layout::Bundles, place.path(), "a", 0);
+    ship(Layout::Bundles, place.path(), "a");
     compacted(place.path());
     erased(place.path(), &shop());
     for host in ["b", "hidden"] {
-        ship(Layout::Bundles, place.path(), host, 0);
+        ship(Layout::Bundles, place.path(), host);
     }
     record::publish(
         &of(place.path()).open().unwrap(),
