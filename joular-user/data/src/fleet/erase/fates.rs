@@ -23,6 +23,8 @@ pub(super) enum Fate {
     Summed,
     /// They go. No sum is made of them but within the process.
     Removed,
+    /// A rollup has no such rows: bytes and counts are amounts in it, and a run as it was recorded is rolled up first.
+    RolledUp,
 }
 
 /// All tables of a data set.
@@ -36,17 +38,14 @@ pub(super) const FATES: [(&str, Fate); 18] = [
     // Parts of a JVM: what stands for the erased is no JVM.
     (Jvms::NAME, Fate::Removed),
     (Threads::NAME, Fate::Summed),
-    (Weights::NAME, Fate::Summed),
-    // Names of phases that a process said.
-    (Marks::NAME, Fate::Removed),
-    (Counters::NAME, Fate::Summed),
-    // By these, memory may have been divided.
-    (Allocations::NAME, Fate::Summed),
-    (Collections::NAME, Fate::Removed),
-    (Ages::NAME, Fate::Removed),
-    (GcCharges::NAME, Fate::Removed),
-    // By these, network and disk were divided.
-    (Io::NAME, Fate::Summed),
+    (Weights::NAME, Fate::RolledUp),
+    (Marks::NAME, Fate::RolledUp),
+    (Counters::NAME, Fate::RolledUp),
+    (Allocations::NAME, Fate::RolledUp),
+    (Collections::NAME, Fate::RolledUp),
+    (Ages::NAME, Fate::RolledUp),
+    (GcCharges::NAME, Fate::RolledUp),
+    (Io::NAME, Fate::RolledUp),
     (Amounts::NAME, Fate::Summed),
     // Of the whole host.
     (Windows::NAME, Fate::Kept),
@@ -62,7 +61,7 @@ mod tests {
     use super::*;
     use crate::dataset::{
         column::Table,
-        tables::{ForTable, FrameTable, OF_ROLLUPS, list, shared},
+        tables::{ForTable, FrameTable, OF_ROLLUPS, TABLES, list, shared},
     };
 
     /// Each table, and whether its rows may be about a process.
@@ -87,7 +86,8 @@ mod tests {
         for (name, has_pids) in tables.0 {
             assert_eq!(has_pids, !matches!(of(name), Fate::Kept | Fate::Unsaid | Fate::Referred), "{name}");
         }
-        let summed = OF_ROLLUPS.into_iter().filter(|table| of(table) == Fate::Summed).collect::<Vec<_>>();
-        assert_eq!(summed, ["branches", "methods", "quality", "threads", "amounts"]);
+        for table in TABLES {
+            assert_eq!(of(table) == Fate::RolledUp, !OF_ROLLUPS.contains(&table), "{table}");
+        }
     }
 }

@@ -6,11 +6,12 @@
 //! records of a place say what is erased ([`record`]): they are there before anything is changed, and whoever sums runs that
 //! come later goes by them.
 //!
-//! What is written follows from what is there and from the records. So it may be interrupted and repeated. Two at once each
-//! apply all records, and look again at their end: whichever wrote last knew of both.
+//! What is written follows from what is there and from the records. So it may be interrupted and repeated. One at a time does it,
+//! and looks for new records at its end: so it does what others have asked for meanwhile.
 
 mod fates;
 mod made;
+mod pass;
 mod record;
 mod recorded;
 mod rewrite;
@@ -23,7 +24,6 @@ mod tests;
 mod tiers;
 
 use std::{
-    collections::HashSet,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -31,9 +31,10 @@ use std::{
 use serde::Serialize;
 
 pub use self::record::Subject;
-use self::{record::Record, tiers::OfTier};
+use self::{pass::Pass, record::Record};
 pub(super) use self::{rules::Rules, source::in_source};
 use super::{
+    claim::Claimed,
     names::ERASED,
     tier::{Tier, within},
 };
@@ -41,13 +42,7 @@ use crate::{
     dataset::{
         bundle::TierMark,
         error::{DataSetError, Result},
-        expire,
-        layout::{RunName, date, path_part},
-        read::{
-            files::{self, Found, RunFiles},
-            run_row,
-        },
-        store::{Hour, Part, SharedPlace, Store, StoredFile},
+        store::{SharedPlace, Store},
     },
     model::units::UnixMicros,
 };
@@ -80,13 +75,18 @@ pub struct Erased {
     pub rows: u64,
     /// Energy of what was erased in runs and in each tier, which is kept.
     pub energy_uj: u64,
-    /// Hours and days of tiers that somebody else was at.
+    /// Files of tiers that are left, because somebody sums their hour or day.
     pub claimed: usize,
+    /// Somebody else erases at the place.
+    pub is_left_to_another: bool,
     /// Files that could not be read or changed, each with the reason.
     pub left_out: Vec<String>,
     /// Nothing was changed: this is what would be.
     pub is_trial: bool,
 }
+
+/// Lets one at a time erase: records that others make meanwhile are its own to apply.
+const CLAIM: &str = "erase";
 
 /// A place, and its tiers.
 struct Stores {
@@ -122,123 +122,38 @@ impl Stores {
             return Err(DataSetError::Damaged { path: self.place.path().to_owned(), problem });
         }
         let mut done = Erased { is_trial: order.is_trial, ..Erased::default() };
+        let pass = Pass { stores: self, scratch, now, claim: None };
         let mut rules = Rules::read(&self.place)?;
         if let Some(asked) = asked.filter(|asked| !rules.0.iter().any(|known| known.covers(asked))) {
-            let alone = Rules(vec![asked.clone()]);
-            let is_there = || Ok::<_, DataSetError>(self.trial(&alone, scratch, now)?.has_any());
-            if order.records_anyway || order.is_trial || is_there()? {
-                if !order.is_trial {
-                    done.record = Some(record::publish(&self.place, &asked)?);
-                }
-                rules.0.push(asked);
-            } else {
+            let is_there = || Ok::<_, DataSetError>(pass.trial(&Rules(vec![asked.clone()]))?.has_any());
+            if !(order.records_anyway || order.is_trial || is_there()?) {
                 return Ok(done);
             }
+            if !order.is_trial {
+                done.record = Some(record::publish(&self.place, &asked)?);
+            }
+            rules.0.push(asked);
         }
+        // Of hosts only their names are looked at.
+        let of_hosts = matches!(order.subject, Some(Subject::Host(_)));
+        let wanted = |rules: Rules| if of_hosts { rules.of_hosts() } else { rules };
+        rules = wanted(rules);
+        if order.is_trial || rules.0.is_empty() {
+            pass.apply(&rules, &mut done)?;
+            return Ok(done);
+        }
+        let Some(claim) = Claimed::of_work(&self.place, CLAIM, now)? else {
+            done.is_left_to_another = true;
+            return Ok(done);
+        };
+        let pass = Pass { claim: Some(&claim), ..pass };
         loop {
-            // Of hosts only their names are looked at.
-            let of_hosts = matches!(order.subject, Some(Subject::Host(_)));
-            rules.0.retain(|record| !of_hosts || matches!(record.subject, Subject::Host(_)));
-            self.apply(&rules, scratch, now, &mut done)?;
-            let mut later = Rules::read(&self.place)?;
-            later.0.retain(|record| !of_hosts || matches!(record.subject, Subject::Host(_)));
-            if order.is_trial || later == rules {
+            pass.apply(&rules, &mut done)?;
+            let later = wanted(Rules::read(&self.place)?);
+            if later == rules {
                 return Ok(done);
             }
             rules = later;
         }
-    }
-
-    /// What the rules would erase.
-    fn trial(&self, rules: &Rules, scratch: &Path, now: UnixMicros) -> Result<Erased> {
-        let mut trial = Erased { is_trial: true, ..Erased::default() };
-        self.apply(rules, scratch, now, &mut trial)?;
-        Ok(trial)
-    }
-
-    fn apply(&self, rules: &Rules, scratch: &Path, now: UnixMicros, done: &mut Erased) -> Result<()> {
-        let Some(end) = rules.end() else { return Ok(()) };
-        (done.claimed, done.left_out) = (0, Vec::new());
-        let folder = |(name, _)| format!("host={}", path_part(name));
-        let hosts = rules.are_of_hosts().then(|| rules.hosts().map(folder).collect());
-        let part = Part { until: Some(date(end)), hosts, hours: (None, Some(Hour::of(end))), ..Part::default() };
-        let found = match files::find_each(&self.place, &part) {
-            Err(DataSetError::NoRun { .. }) => Found::default(),
-            found => found?,
-        };
-        let bundles: HashSet<RunName> =
-            found.runs.iter().filter(|run| run.is_bundle()).map(|run| run.place.run()).collect();
-        StoredFile::expect(found.runs.iter().map(|run| &run.row));
-        for run in &found.runs {
-            let is_bundled = !run.is_bundle() && bundles.contains(&run.place.run());
-            match self.run(run, rules, (is_bundled, scratch), done) {
-                // It has expired meanwhile.
-                Err(error) if error.is_gone() => {}
-                Err(error) if error.file().is_some() || matches!(error, DataSetError::RollUp { .. }) => {
-                    done.left_out.push(error.to_string());
-                }
-                result => result?,
-            }
-        }
-        for run in &found.without_row {
-            self.without_row(run, rules, bundles.contains(&run.place.run()), done)?;
-        }
-        for (tier, store) in &self.tiers {
-            OfTier { tier: *tier, store, scratch, now }.erase(rules, done)?;
-        }
-        Ok(())
-    }
-
-    fn run(
-        &self,
-        run: &RunFiles,
-        rules: &Rules,
-        (is_bundled, scratch): (bool, &Path),
-        done: &mut Erased,
-    ) -> Result<()> {
-        let row = run_row::read(&run.row)?;
-        let keys = rules.processes(run, row.info.started)?;
-        let goes_whole = rules.have_host(&row.info) || is_bundled && !keys.is_empty();
-        if !goes_whole && keys.is_empty() {
-            return Ok(());
-        }
-        done.runs += 1;
-        if goes_whole {
-            done.removed += expire::remove(&self.place, std::slice::from_ref(run), done.is_trial)?;
-            return Ok(());
-        }
-        if done.is_trial {
-            done.files += if run.is_bundle() { 1 } else { run.all().count() };
-            return Ok(());
-        }
-        let rewritten = match row.rolled_up_from_ns {
-            Some(_) => rewrite::run(&self.place, run, &row, &keys, scratch)?,
-            None => recorded::run(&self.place, run, &row, &keys, scratch)?,
-        };
-        done.files += rewritten.files;
-        done.removed += rewritten.removed;
-        done.rows = done.rows.saturating_add(rewritten.rows);
-        done.energy_uj = done.energy_uj.saturating_add(rewritten.energy.0);
-        Ok(())
-    }
-
-    /// Files of a run that has no row, or none yet. Those of a run that is a bundle nobody needs.
-    fn without_row(&self, run: &RunFiles, rules: &Rules, is_bundled: bool, done: &mut Erased) -> Result<()> {
-        let keys = match rules.processes(run, UnixMicros(i64::MIN)) {
-            Err(error) if error.file().is_some() => {
-                done.left_out.push(error.to_string());
-                return Ok(());
-            }
-            keys => keys?,
-        };
-        if rules.have_folder(&run.place) || is_bundled && !keys.is_empty() {
-            done.runs += 1;
-            done.removed += expire::remove(&self.place, std::slice::from_ref(run), done.is_trial)?;
-        } else if !keys.is_empty() {
-            let file = run.row.path();
-            let advice = "its run has no row in table runs yet: erase --again once it has arrived";
-            done.left_out.push(format!("{}: {advice}", file.display()));
-        }
-        Ok(())
     }
 }

@@ -151,7 +151,7 @@ impl Going {
                 return Ok(unsaid);
             }
             Fate::Referred => self.referred(columns)?,
-            Fate::Described | Fate::Summed | Fate::Removed => self.stays(columns)?,
+            Fate::Described | Fate::Summed | Fate::Removed | Fate::RolledUp => self.stays(columns)?,
         };
         let gone = stays.iter().filter(|stays| !**stays).count() as u64;
         result.is_same &= gone == 0;

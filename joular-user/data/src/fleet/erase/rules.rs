@@ -6,7 +6,7 @@ use super::record::{self, Record, Subject};
 use crate::{
     dataset::{
         error::Result,
-        layout::FilePlace,
+        layout::{FilePlace, date},
         read::{
             columns::{Columns, TableFile},
             files::RunFiles,
@@ -68,6 +68,11 @@ impl Rules {
         })
     }
 
+    /// What of them is about hosts.
+    pub(super) fn of_hosts(self) -> Self {
+        Self(self.0.into_iter().filter(|record| matches!(record.subject, Subject::Host(_))).collect())
+    }
+
     /// Whether all of them are about hosts.
     pub(super) fn are_of_hosts(&self) -> bool {
         self.hosts().count() == self.0.len()
@@ -86,8 +91,7 @@ impl Rules {
     /// Whether a host of which nothing but the folder is known is erased. Some names have the folder of another one, and are
     /// not told by it.
     pub(super) fn have_folder(&self, place: &FilePlace) -> bool {
-        let date_of = crate::dataset::layout::date;
-        self.hosts().any(|(name, before)| place.host() == Some(name) && place.date() <= date_of(before).as_str())
+        self.hosts().any(|(name, before)| place.host() == Some(name) && place.date() <= date(before).as_str())
     }
 
     /// The processes of a run that are erased. Any row of a process may say so.

@@ -11,12 +11,12 @@ use crate::{
 impl Erased {
     /// Whether there was anything to erase, or something may be left.
     pub fn has_any(&self) -> bool {
-        self.runs + self.files + self.removed + self.claimed > 0 || !self.left_out.is_empty()
+        self.runs + self.files + self.removed > 0 || self.is_incomplete()
     }
 
     /// Whether something may be left that was to be erased.
     pub fn is_incomplete(&self) -> bool {
-        self.claimed > 0 || !self.left_out.is_empty()
+        self.is_left_to_another || self.claimed > 0 || !self.left_out.is_empty()
     }
 
     /// Says what was done.
@@ -30,6 +30,10 @@ impl Erased {
         }
         if let Some(record) = &self.record {
             writeln!(out, "recorded in {}", record.display())?;
+        }
+        if self.is_left_to_another {
+            let advice = "erase --again when it has ended; one that was interrupted counts for five minutes";
+            return writeln!(out, "changed nothing, because somebody else erases there: {advice}");
         }
         if !self.has_any() {
             return writeln!(out, "there is nothing to erase");
@@ -46,7 +50,7 @@ impl Erased {
         }
         if self.claimed > 0 {
             let files = count(self.claimed, "file");
-            writeln!(out, "left {files} of tiers, because somebody sums them: erase --again in a few minutes")?;
+            writeln!(out, "left {files} of tiers, because somebody sums them: erase --again in half an hour")?;
         }
         Ok(())
     }

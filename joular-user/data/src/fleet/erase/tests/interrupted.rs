@@ -147,3 +147,19 @@ fn two_at_once_write_the_same() {
     assert_same(&all_files(root), &all_files(undisturbed.path()));
     assert_forgotten(root);
 }
+
+#[test]
+fn who_comes_second_records_what_is_asked_for_and_leaves_it_to_the_first() {
+    let place = place();
+    let before = all_files(place.path());
+    let store = of(place.path()).open().unwrap();
+    for (age_us, is_left) in [(60_000_000, true), (6 * 60_000_000, false)] {
+        let claim = format!("{{\"since_us\":{}}}", NOW.0 - age_us);
+        store.publish(Path::new("claims/erase"), "claim.json", claim.as_bytes()).unwrap();
+        let done = erase(&of(place.path()), &shop(), &std::env::temp_dir(), NOW).unwrap();
+        assert_eq!((done.is_left_to_another, done.record.is_some()), (is_left, is_left), "{done:?}");
+        assert_eq!(all_files(place.path()) == before, is_left);
+    }
+    assert_forgotten(place.path());
+    assert!(!place.path().join("claims").exists(), "it has ended");
+}
