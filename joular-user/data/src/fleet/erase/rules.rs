@@ -128,3 +128,51 @@ fn matching(columns: &Columns<'_>, subjects: &[&Subject], found: &mut Keys) -> R
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{dataset::fixture, model::policy::Policy};
+
+    fn rules() -> Rules {
+        let at = |seconds: i64| UnixMicros(fixture::STARTED + seconds * 1_000_000);
+        let subjects = [
+            (Subject::Service("shop".to_owned()), 5),
+            (Subject::Pod("p".to_owned()), 7),
+            (Subject::Host("node-1".to_owned()), 1),
+            (Subject::Host("later".to_owned()), 0),
+        ];
+        Rules(subjects.into_iter().map(|(subject, end)| Record::new(subject, at(end), at(9))).collect())
+    }
+
+    #[test]
+    fn later_tiers_know_services_alone_and_the_end_is_that_of_the_last_record() {
+        let all = rules();
+        assert_eq!(all.end(), Some(UnixMicros(fixture::STARTED + 7_000_000)));
+        assert_eq!(all.clone().of_tier(Tier::Minutes), all);
+        let hourly = all.clone().of_tier(Tier::Hourly);
+        assert_eq!(hourly.services().collect::<Vec<_>>(), [("shop", UnixMicros(fixture::STARTED + 5_000_000))]);
+        assert_eq!((hourly.0.len(), hourly.hosts().count()), (1, 0));
+        let hosts = all.clone().of_hosts();
+        assert!(hosts.are_of_hosts() && hosts.hosts().count() == 2 && !all.are_of_hosts());
+        assert_eq!(Rules::default().end(), None);
+    }
+
+    #[test]
+    fn a_host_is_erased_in_runs_that_began_before_and_by_folders_that_tell_its_name() {
+        let mut info = fixture::run_info(Policy::default());
+        assert!(rules().have_host(&info));
+        info.host = "later".into();
+        assert!(!rules().have_host(&info), "it began at that time");
+        info.host = "node_1".into();
+        assert!(!rules().have_host(&info));
+        let place = |host: &str| {
+            info.host = host.into();
+            FilePlace::new(&info, "2026-03-01", 0)
+        };
+        let [one, other, underscore] = ["node-1", "node-2", "node_1"].map(place);
+        let of_underscore = Record::new(Subject::Host("node_1".to_owned()), UnixMicros(i64::MAX), UnixMicros(0));
+        assert!(rules().have_folder(&one) && !rules().have_folder(&other));
+        assert!(!Rules(vec![of_underscore]).have_folder(&underscore), "other names have the same folder");
+    }
+}
