@@ -19,6 +19,7 @@ mod cost;
 mod diff;
 mod documents;
 mod engines;
+mod erase;
 mod expire;
 mod exports;
 mod fleet;

@@ -84,7 +84,7 @@ fn has_ended_before(run: &RunFiles, first_kept: UnixMicros) -> Result<bool> {
 
 /// Windows say which rows count, so they go first, and the rows of runs last: whoever reads meanwhile sees no part of a
 /// window. Returns the number of files.
-fn remove(store: &Arc<dyn Store>, runs: &[RunFiles], is_trial: bool) -> Result<usize> {
+pub(crate) fn remove(store: &Arc<dyn Store>, runs: &[RunFiles], is_trial: bool) -> Result<usize> {
     let mut by_table: BTreeMap<&str, BTreeSet<PathBuf>> = BTreeMap::new();
     for file in runs.iter().flat_map(RunFiles::all) {
         let within = file.within();

@@ -19,6 +19,7 @@
 
 mod before;
 mod claim;
+mod erase;
 mod names;
 mod note;
 mod read;
@@ -40,6 +41,7 @@ use std::{
 
 use serde::Serialize;
 
+pub use self::erase::{Erased, Order, Subject, erase};
 use self::tier::Opened;
 pub use self::tier::{Span, Tier};
 use crate::{

@@ -12,6 +12,7 @@ use super::{
     Made,
     before::Before,
     claim::Claimed,
+    erase::Rules,
     note::Note,
     read,
     sums::Sums,
@@ -117,7 +118,7 @@ fn is_done(known: &Note, sources: &Sources, unit: Unit, made: &mut Made) -> Resu
         return Ok(known.runs > sources.runs.len());
     }
     for run in sources.runs.iter().filter(|run| known.left_out.contains(run.row.within())) {
-        match read::source(run, unit, &mut ReadStacks::default()) {
+        match read::source(run, unit, &Rules::default(), &mut ReadStacks::default()) {
             Ok(_) => return Ok(false),
             Err(error) if error.file().is_some() => made.left_out.push(error.to_string()),
             Err(error) => return Err(error),
@@ -137,8 +138,10 @@ fn write_all(
     made: &mut Made,
 ) -> Result<bool> {
     let mut stacks = ReadStacks::default();
+    // After the claim: whoever erases meanwhile finds the unit claimed, or is found here.
+    let rules = Rules::read(&opened.records)?.of_tier(unit.tier);
     let mut note = Note { sources: sources.hash, runs: sources.runs.len(), ..Note::default() };
-    let sums = add_all(&sources.runs, unit, &mut stacks, &mut note, made)?;
+    let sums = add_all(&sources.runs, (unit, &rules), &mut stacks, &mut note, made)?;
     for service in sums.finish(&stacks) {
         let file = write::encode(&service, unit, &stacks, scratch)?;
         if !before.replace(&file.folder, &file.name, &file.bytes)? {
@@ -161,11 +164,17 @@ fn write_all(
 }
 
 /// A run that cannot be read is left out, and named.
-fn add_all(runs: &[RunFiles], unit: Unit, stacks: &mut ReadStacks, note: &mut Note, made: &mut Made) -> Result<Sums> {
+fn add_all(
+    runs: &[RunFiles],
+    (unit, rules): (Unit, &Rules),
+    stacks: &mut ReadStacks,
+    note: &mut Note,
+    made: &mut Made,
+) -> Result<Sums> {
     let mut sums = Sums::new(unit);
     StoredFile::expect(runs.iter().map(|run| &run.row));
     for run in runs {
-        match read::source(run, unit, stacks) {
+        match read::source(run, unit, rules, stacks) {
             Ok(Some(source)) => {
                 sums.add(source, stacks);
                 made.runs += 1;

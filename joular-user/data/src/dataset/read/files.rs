@@ -113,6 +113,18 @@ pub(crate) fn find(store: &Arc<dyn Store>) -> Result<Vec<RunFiles>> {
 /// # Errors
 /// If there is no run, or the store cannot be listed.
 pub(crate) fn find_all(store: &Arc<dyn Store>, part: &Part) -> Result<Found> {
+    found(store, part, false)
+}
+
+/// The same with all files: a run that is both is there twice.
+///
+/// # Errors
+/// As [`find_all`].
+pub(crate) fn find_each(store: &Arc<dyn Store>, part: &Part) -> Result<Found> {
+    found(store, part, true)
+}
+
+fn found(store: &Arc<dyn Store>, part: &Part, wants_both: bool) -> Result<Found> {
     let tables: Vec<&str> = [Runs::NAME].into_iter().chain(TABLES).collect();
     let mut rows: Vec<(FilePlace, StoredFile)> = Vec::new();
     let mut parts: BTreeMap<RunName, BTreeMap<FilePlace, FlushFiles>> = BTreeMap::new();
@@ -127,8 +139,8 @@ pub(crate) fn find_all(store: &Arc<dyn Store>, part: &Part) -> Result<Found> {
         }
     }
     let bundles = bundle::found(store, part)?;
-    rows.retain(|(place, _)| !bundles.contains_key(&place.run()));
-    parts.retain(|run, _| !bundles.contains_key(run));
+    rows.retain(|(place, _)| wants_both || !bundles.contains_key(&place.run()));
+    parts.retain(|run, _| wants_both || !bundles.contains_key(run));
     rows.extend(earlier_rows(store, part, &rows, &parts)?);
     let mut runs: Vec<RunFiles> = bundles.into_values().collect();
     for (place, row) in rows {

@@ -164,7 +164,7 @@ impl<'a> RollupWriter<'a> {
     }
 
     /// Makes rows of the methods of all windows since the last call.
-    fn method_rows(&mut self) -> Result<()> {
+    pub(crate) fn method_rows(&mut self) -> Result<()> {
         let sums = std::mem::take(&mut self.method_sums);
         let inferred = std::mem::take(&mut self.inferred);
         let Some(span) = sums.span else { return Ok(()) };
