@@ -40,6 +40,10 @@ impl<'a> Before<'a> {
         Ok(Self { store, part, note, known })
     }
 
+    pub(super) fn root(&self) -> &Path {
+        self.store.path()
+    }
+
     /// Whether the note is as it was: then nobody else has finished.
     pub(super) fn has_same_note(&self) -> Result<bool> {
         Ok(self.store.stamp_if_any(&self.note)?.as_ref() == self.known.get(&self.note))

@@ -57,9 +57,17 @@ impl Note {
 
     /// Returns whether it is what the unit has now: another one may have been noted since.
     pub(super) fn publish(&self, before: &Before<'_>, unit: Unit) -> Result<bool> {
-        let path = path(unit);
+        before.replace(Path::new(&folder(unit)), NAME, &self.text(before.root(), unit)?)
+    }
+
+    /// Publishes it in place of whatever is there.
+    pub(super) fn overwrite(&self, store: &Arc<dyn Store>, unit: Unit) -> Result<()> {
+        Ok(store.publish(Path::new(&folder(unit)), NAME, &self.text(store.path(), unit)?)?)
+    }
+
+    fn text(&self, root: &Path, unit: Unit) -> Result<Vec<u8>, OutputError> {
+        let path = root.join(path(unit));
         let failed = |error: serde_json::Error| OutputError::Io { action: "writing", path, source: error.into() };
-        let text = serde_json::to_vec(self).map_err(failed)?;
-        before.replace(Path::new(&folder(unit)), NAME, &text)
+        serde_json::to_vec(self).map_err(failed)
     }
 }

@@ -80,7 +80,7 @@ impl OfTier<'_> {
             let Some(_claimed) = Claimed::take(self.store, unit, self.now)? else { continue };
             if let Some(mut note) = note()? {
                 note.files.remove(&old);
-                note.publish(self.store, unit)?;
+                note.overwrite(self.store, unit)?;
             }
         }
         Ok(())
@@ -126,13 +126,13 @@ impl OfTier<'_> {
         let mut note = Note::read(self.store, unit)?;
         if let Some(note) = &mut note {
             note.files.insert(file.folder.join(&file.name));
-            note.publish(self.store, unit)?;
+            note.overwrite(self.store, unit)?;
         }
         self.store.publish(&file.folder, &file.name, &file.bytes)?;
         self.store.remove(old)?;
         if let Some(note) = &mut note {
             note.files.remove(old);
-            note.publish(self.store, unit)?;
+            note.overwrite(self.store, unit)?;
         }
         Ok(())
     }
