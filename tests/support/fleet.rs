@@ -71,11 +71,10 @@ impl Fleet {
         let (recorded, place) = (parent.path().join("recorded"), parent.path().join("place"));
         let recording = paths::fixtures().join("recordings/two_jvms.jrec");
         share(&place)?;
-        let [recorded, place, recording] = [&recorded, &place, &recording].map(|path| text(path));
+        let (recorded, place, recording) = (text(&recorded)?, text(&place)?, text(&recording)?);
         let [since, until] = RECORDED;
-        done(&["--replay", recording?, "--quiet", "--flush", "1s", "--output", recorded?])?;
-        let place = place?;
-        done(&["ship", recorded?, place, "--window", "60s", "--json"])?;
+        done(&["--replay", recording, "--quiet", "--flush", "1s", "--output", recorded])?;
+        done(&["ship", recorded, place, "--window", "60s", "--json"])?;
         let mut name = python::ENGINES.script("fleet_server.py")?;
         let named = Running::spawn("fleet_server.py", name.args(["name", place]))?.finish(MAKE)?;
         ensure!(named.status.success(), "naming services: {named:?}");

@@ -1,7 +1,7 @@
 //! Takes a bundle apart, so that it can be read table by table: what says where its columns are is large, and most of it is
 //! about other tables.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use parquet::{
     errors::Result as ParquetResult,
@@ -46,6 +46,27 @@ pub(super) fn opened(stored: &StoredFile) -> Result<Object> {
     Ok(near.table(table).unwrap_or(object))
 }
 
+/// Schemas of tables, each with its field in a bundle. Bundles have the same ones.
+static SCHEMAS: Mutex<Vec<(Arc<Type>, Arc<SchemaDescriptor>)>> = Mutex::new(Vec::new());
+/// Of ten tables, in the versions that are read.
+const MOST_SCHEMAS: usize = 64;
+
+/// The schema of a file with this field alone. Making one takes longer than finding it.
+fn of_field(name: &str, field: &Arc<Type>) -> ParquetResult<Arc<SchemaDescriptor>> {
+    let mut schemas = SCHEMAS.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = schemas.iter().find(|(known, schema)| known == field && schema.name() == name);
+    if let Some((_, schema)) = known {
+        return Ok(Arc::clone(schema));
+    }
+    let root = Type::group_type_builder(name).with_fields(vec![Arc::clone(field)]).build()?;
+    let schema = Arc::new(SchemaDescriptor::new(Arc::new(root)));
+    if schemas.len() >= MOST_SCHEMAS {
+        schemas.clear();
+    }
+    schemas.push((Arc::clone(field), Arc::clone(&schema)));
+    Ok(schema)
+}
+
 /// The columns of a bundle, with an end for each table; `None` if it is not as bundles are.
 fn apart(mut bytes: Vec<u8>, metadata: &ParquetMetaData) -> ParquetResult<Option<Content>> {
     let [group] = metadata.row_groups() else { return Ok(None) };
@@ -76,8 +97,7 @@ fn of_table(
     table: &'static str,
 ) -> ParquetResult<Option<ParquetMetaData>> {
     let Some(field) = file.schema().get_fields().iter().find(|field| field.name() == table) else { return Ok(None) };
-    let root = Type::group_type_builder(file.schema().name()).with_fields(vec![Arc::clone(field)]).build()?;
-    let schema = Arc::new(SchemaDescriptor::new(Arc::new(root)));
+    let schema = of_field(file.schema().name(), field)?;
     let is_of_table = |names: &[String]| names.first().is_some_and(|name| name == table);
     let columns = group.columns().iter().filter(|column| is_of_table(column.column_path().parts()));
     let group = RowGroupMetaData::builder(Arc::clone(&schema))

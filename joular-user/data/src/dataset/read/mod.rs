@@ -13,6 +13,7 @@ pub(crate) mod method_spans;
 mod nested;
 pub(crate) mod rollup;
 pub(crate) mod run_row;
+mod side_by_side;
 pub mod span;
 pub(crate) mod stacks;
 pub mod unreadable;

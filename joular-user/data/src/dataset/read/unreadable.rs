@@ -17,6 +17,7 @@ use super::{
     files::{self, Found, RunFiles},
     footer::Footer,
     run_row::{self, RunRow},
+    side_by_side,
 };
 use crate::{
     dataset::{
@@ -99,10 +100,10 @@ impl Unreadable {
         store: &Arc<dyn Store>,
         part: &Part,
         is_wanted: impl Fn(&RunFiles) -> bool,
-        read: impl Fn(&RunFiles) -> Result<T>,
+        read: impl Fn(&RunFiles) -> Result<T> + Sync,
     ) -> Result<Vec<(T, RunFiles)>>
     where
-        T: Begun,
+        T: Begun + Send,
     {
         let mut found = files::find_all(store, part)?;
         if let (None, Some(run)) = (&self.0, found.without_row.first()) {
@@ -139,11 +140,11 @@ impl Unreadable {
     ///
     /// # Errors
     /// As [`Self::runs`].
-    pub(crate) fn rows<T>(
+    pub(crate) fn rows<T: Send>(
         &self,
         store: &Arc<dyn Store>,
         is_wanted: impl Fn(&RunFiles) -> bool,
-        read: impl Fn(&RunFiles) -> Result<T>,
+        read: impl Fn(&RunFiles) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
         let runs = files::rows_alone(store)?.into_iter().filter(is_wanted).collect();
         let kept = self.kept(store, Found { runs, without_row: Vec::new() }, |_| Vec::new(), read)?;
@@ -151,12 +152,12 @@ impl Unreadable {
     }
 
     /// `more` says which others are wanted, when those that were found are read.
-    fn kept<T>(
+    fn kept<T: Send>(
         &self,
         store: &Arc<dyn Store>,
         Found { runs, without_row }: Found,
         more: impl FnOnce(&[(T, RunFiles)]) -> Vec<RunFiles>,
-        read: impl Fn(&RunFiles) -> Result<T>,
+        read: impl Fn(&RunFiles) -> Result<T> + Sync,
     ) -> Result<Vec<(T, RunFiles)>> {
         let mut guard = self.lock();
         let left_out = guard.as_mut().map(|left_out| left_out.data_sets.entry(store.path().into()).or_default());
@@ -218,7 +219,7 @@ impl Unreadable {
     }
 }
 
-/// Runs as they are read one after the other.
+/// Runs that are read.
 struct Reading<'a, T> {
     /// `None`: one that cannot be read is an error.
     left_out: Option<&'a mut Runs>,
@@ -226,14 +227,14 @@ struct Reading<'a, T> {
     failed: Vec<(RunFiles, DataSetError)>,
 }
 
-impl<T> Reading<'_, T> {
-    fn take(&mut self, runs: Vec<RunFiles>, read: impl Fn(&RunFiles) -> Result<T>) -> Result<()> {
+impl<T: Send> Reading<'_, T> {
+    fn take(&mut self, runs: Vec<RunFiles>, read: impl Fn(&RunFiles) -> Result<T> + Sync) -> Result<()> {
         StoredFile::expect(runs.iter().flat_map(|files| [&files.row].into_iter().chain(files.of(&[Marks::NAME]))));
-        for files in runs {
-            if self.left_out.as_ref().is_some_and(|left_out| left_out.has_skipped(&files)) {
-                continue;
-            }
-            match read(&files) {
+        let is_skipped = |files: &RunFiles| self.left_out.as_ref().is_some_and(|left_out| left_out.has_skipped(files));
+        let runs: Vec<RunFiles> = runs.into_iter().filter(|files| !is_skipped(files)).collect();
+        let read = side_by_side::in_order(&runs, read);
+        for (files, read) in runs.into_iter().zip(read) {
+            match read {
                 Ok(read) => self.kept.push((read, files)),
                 Err(error) if self.left_out.is_some() && error.file().is_some() => self.failed.push((files, error)),
                 Err(error) => return Err(error),

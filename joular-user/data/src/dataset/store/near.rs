@@ -7,14 +7,15 @@
 use std::{
     env,
     fs::File,
-    io,
     ops::Range,
     os::unix::fs::FileExt as _,
     path::PathBuf,
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use super::{Object, ReadAt, Room};
+use bytes::Bytes;
+
+use super::{Object, Room};
 
 /// Part of the free room that may be taken.
 const MOST_OF_ROOM: u64 = 2;
@@ -112,13 +113,17 @@ impl Near {
         self.kept.get_or_init(|| self.spill.add(content()?));
     }
 
-    /// A table of the bundle as a file of its own, if it is kept and has the table.
+    /// A table of the bundle as a file of its own, in memory: it has many small parts. `None` if it is not kept, has no such
+    /// table, or cannot be read.
     pub(crate) fn table(&self, table: &str) -> Option<Object> {
         let kept = self.kept()?;
         let (_, end) = kept.tables.iter().find(|(name, _)| *name == table)?;
-        let size_bytes = kept.columns.saturating_add(end.end.saturating_sub(end.start));
-        let of_table = OfTable { file: Arc::clone(&kept.file), at: kept.at, columns: kept.columns, end: end.start };
-        Some(Object::new(of_table, size_bytes))
+        let size_bytes = kept.columns.checked_add(end.end.checked_sub(end.start)?)?;
+        let mut bytes = vec![0; usize::try_from(size_bytes).ok()?];
+        let (columns, of_table) = bytes.split_at_mut_checked(usize::try_from(kept.columns).ok()?)?;
+        kept.file.read_exact_at(columns, kept.at).ok()?;
+        kept.file.read_exact_at(of_table, kept.at.checked_add(end.start)?).ok()?;
+        Some(Object::new(Bytes::from(bytes), size_bytes))
     }
 
     /// First and last `window_start` of the bundle, if it is kept and says them.
@@ -128,27 +133,6 @@ impl Near {
 
     fn kept(&self) -> Option<&Kept> {
         self.kept.get()?.as_ref()
-    }
-}
-
-/// The columns of a bundle, and behind them one of its ends.
-struct OfTable {
-    file: Arc<File>,
-    at: u64,
-    columns: u64,
-    end: u64,
-}
-
-impl ReadAt for OfTable {
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let in_columns = usize::try_from(self.columns.saturating_sub(offset)).unwrap_or(usize::MAX);
-        if in_columns > 0 {
-            let room = buffer.len().min(in_columns);
-            let part = buffer.get_mut(..room).unwrap_or_default();
-            return ReadAt::read_at(&*self.file, part, self.at.saturating_add(offset));
-        }
-        let in_end = offset.saturating_sub(self.columns);
-        ReadAt::read_at(&*self.file, buffer, self.at.saturating_add(self.end).saturating_add(in_end))
     }
 }
 

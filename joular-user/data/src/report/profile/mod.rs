@@ -34,6 +34,7 @@ pub mod load;
 pub mod measured;
 mod moment;
 mod names;
+mod of_table;
 pub mod overview;
 mod parts;
 pub mod places;

@@ -191,7 +191,8 @@ fn work_is_counted_once_or_for_each_run() {
     let root = written(&two_seconds());
     let choices =
         |work: &[f64]| Choices { carbon: Some(Carbon::plain(1.0)), work: work.to_vec(), ..Choices::default() };
-    let error = read(root.path(), &Filter::default(), None, &choices(&[1.0, 2.0]), &mut |_, _| {}).unwrap_err().to_string();
+    let error =
+        read(root.path(), &Filter::default(), None, &choices(&[1.0, 2.0]), &mut |_, _| {}).unwrap_err().to_string();
     assert!(error.contains("--work has 2 counts, and the data set has 1 run of"), "{error}");
     assert_eq!(of(root.path(), &Filter::default(), &choices(&[])).1.grams_per_work(), None);
 }
