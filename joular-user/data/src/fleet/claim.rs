@@ -37,6 +37,7 @@ struct Claim {
 pub(super) struct Claimed {
     store: Arc<dyn Store>,
     folder: String,
+    /// There is nothing to remove any more.
     is_lost: bool,
 }
 
@@ -62,6 +63,16 @@ impl Claimed {
         Ok(Some(Self { store: Arc::clone(store), folder, is_lost: false }))
     }
 
+    /// Gives the unit up.
+    pub(super) fn end(mut self) -> Result<()> {
+        self.is_lost = true;
+        Ok(self.remove()?)
+    }
+
+    fn remove(&self) -> Result<(), OutputError> {
+        self.store.remove(&Path::new(&self.folder).join(NAME))
+    }
+
     /// Says that another one has been at the unit since, whose claim it may be by now.
     pub(super) fn lose(mut self) {
         self.is_lost = true;
@@ -72,7 +83,7 @@ impl Drop for Claimed {
     /// A claim that cannot be removed ends by its age.
     fn drop(&mut self) {
         if !self.is_lost {
-            drop(self.store.remove(&Path::new(&self.folder).join(NAME)));
+            drop(self.remove());
         }
     }
 }
