@@ -61,9 +61,10 @@ fn span(data: &str) -> [String; 2] {
 fn ship(environment: &Environment, place: &str) {
     let hosts = hosts();
     // What has arrived is noted beside what was recorded, of which others ship as well.
-    let own = tempfile::tempdir().unwrap();
-    diff::copy(Path::new(&recorded(&hosts)), own.path());
-    done(&with(environment, &["ship", own.path().to_str().unwrap(), place, "--json"]));
+    let parent = tempfile::tempdir().unwrap();
+    let own = parent.path().join("own");
+    diff::copy(Path::new(&recorded(&hosts)), &own);
+    done(&with(environment, &["ship", own.to_str().unwrap(), place, "--json"]));
 }
 
 fn compact(environment: &Environment, place: &str) -> Finished {

@@ -44,6 +44,7 @@ pub(super) struct Claimed {
     store: Arc<dyn Store>,
     folder: String,
     own: Claim,
+    /// There is nothing to remove any more.
     is_lost: bool,
     begun: Instant,
     /// Time since then at which it was last renewed.
@@ -80,6 +81,16 @@ impl Claimed {
         Ok(Some(Self { store: Arc::clone(store), folder, own, is_lost: false, begun, renewed }))
     }
 
+    /// Gives the unit up.
+    pub(super) fn end(mut self) -> Result<()> {
+        self.is_lost = true;
+        Ok(self.remove()?)
+    }
+
+    fn remove(&self) -> Result<(), OutputError> {
+        self.store.remove(&Path::new(&self.folder).join(NAME))
+    }
+
     /// Says that another one has been at the unit since, whose claim it may be by now.
     pub(super) fn lose(mut self) {
         self.is_lost = true;
@@ -110,7 +121,7 @@ impl Drop for Claimed {
     /// A claim that cannot be removed ends by its age.
     fn drop(&mut self) {
         if !self.is_lost {
-            drop(self.store.remove(&Path::new(&self.folder).join(NAME)));
+            drop(self.remove());
         }
     }
 }

@@ -102,12 +102,18 @@ pub(super) fn sum(opened: &Opened, unit: Unit, scratch: &Path, now: UnixMicros, 
     // Who had the claim until now may have summed it since it was looked at.
     if Note::read(&opened.to, unit)? != known {
         made.claimed += 1;
-    } else if write_all(&before, opened, unit, sources, known, scratch, made)? {
-        made.units += 1;
-    } else {
+        return Ok(());
+    }
+    let Some(note) = write_all(&before, opened, unit, sources, known, scratch, made)? else {
         made.claimed += 1;
         claimed.lose();
-    }
+        return Ok(());
+    };
+    // Before the note: nobody would look for the claim on what is done.
+    claimed.end()?;
+    let is_noted = note.publish(&before, unit)?;
+    made.units += usize::from(is_noted);
+    made.claimed += usize::from(!is_noted);
     Ok(())
 }
 
@@ -127,7 +133,8 @@ fn is_done(known: &Note, sources: &Sources, unit: Unit, made: &mut Made) -> Resu
     Ok(true)
 }
 
-/// Writes the files of a unit, and its note last. Returns false if another one has written some of them meanwhile.
+/// Writes the files of a unit. Returns its note, which is to be written last; `None` if another one has written some of the files
+/// meanwhile.
 fn write_all(
     before: &Before<'_>,
     opened: &Opened,
@@ -136,7 +143,7 @@ fn write_all(
     known: Option<Note>,
     scratch: &Path,
     made: &mut Made,
-) -> Result<bool> {
+) -> Result<Option<Note>> {
     let mut stacks = ReadStacks::default();
     // After the claim: whoever erases meanwhile finds the unit claimed, or is found here.
     let rules = Rules::read(&opened.records)?.of_tier(unit.tier);
@@ -145,7 +152,7 @@ fn write_all(
     for service in sums.finish(&stacks) {
         let file = write::encode(&service, unit, &stacks, scratch)?;
         if !before.replace(&file.folder, &file.name, &file.bytes)? {
-            return Ok(false);
+            return Ok(None);
         }
         made.files += 1;
         made.bytes += file.bytes.len() as u64;
@@ -156,11 +163,11 @@ fn write_all(
     let gone: Vec<PathBuf> = files_before.difference(&note.files).cloned().collect();
     if !gone.is_empty() {
         if !before.has_same_note()? {
-            return Ok(false);
+            return Ok(None);
         }
         opened.to.remove_all(&gone)?;
     }
-    note.publish(before, unit)
+    Ok(Some(note))
 }
 
 /// A run that cannot be read is left out, and named.
