@@ -7,7 +7,8 @@
 use std::{path::Path, sync::Arc};
 
 use super::{
-    fates, made,
+    fates::{self, Fate},
+    made,
     rows::{Going, Made},
     rules::Keys,
     source::with_erased,
