@@ -6,6 +6,7 @@ use twox_hash::XxHash64;
 
 use crate::{
     attribution::window_report::ProcessRef,
+    dataset::erasing::ERASED,
     events::{ProcessInfo, Runtime, Service, ServiceFrom, Workload},
     model::{target_text::TargetText, units::Pid},
 };
@@ -19,9 +20,6 @@ pub(super) struct Name {
     pub(super) namespace: Option<TargetText>,
     pub(super) main_class: Option<TargetText>,
 }
-
-/// What processes are called that were erased ([`super::erase`]): as a service, a command, a thread and a method.
-pub(super) const ERASED: &str = "[erased]";
 
 impl Name {
     /// That of all processes that were erased.
