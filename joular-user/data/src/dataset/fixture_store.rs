@@ -11,7 +11,7 @@ use std::{
 use super::{
     DataSetError,
     fixture::files,
-    store::{Claim, ClaimKind, LocalDirectory, Object, Published, Store},
+    store::{Claim, ClaimKind, LocalDirectory, Object, Part, Published, Stamp, Store},
 };
 use crate::output::OutputError;
 
@@ -58,6 +58,14 @@ impl Store for FailingStore {
         }
         listed.extend(self.gone.clone().filter(|file| file.starts_with(table)));
         Ok(listed)
+    }
+
+    fn list_bundles(&self, part: &Part, most: usize) -> Result<Vec<PathBuf>, DataSetError> {
+        self.directory.list_bundles(part, most)
+    }
+
+    fn stamp(&self, file: &Path) -> Result<Stamp, DataSetError> {
+        self.directory.stamp(file)
     }
 
     fn open(&self, file: &Path) -> Result<Object, DataSetError> {

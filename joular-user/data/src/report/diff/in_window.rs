@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Of what samples of one kind show the parts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Pool {
     Thread(ThreadIndex),
     /// What a thread is charged for a collector.

@@ -247,8 +247,8 @@ impl Side {
 #[derive(Clone, Debug, Default)]
 struct Sum {
     spent: Spent,
-    /// Energy and Σ energy² / samples, by what samples divide.
-    of_pools: HashMap<Pool, (u64, f64)>,
+    /// Energy and Σ energy² / samples, by what samples divide: in an order, so that sums are the same each time.
+    of_pools: BTreeMap<Pool, (u64, f64)>,
 }
 
 impl Sum {
