@@ -16,6 +16,7 @@
 //! What is made of an hour or a day follows from its sources alone ([`unit`]). So it may be made again: after an interruption,
 //! by another one at the same time, or because a host was late.
 
+pub mod choice;
 mod claim;
 mod names;
 mod note;

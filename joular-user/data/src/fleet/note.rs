@@ -27,10 +27,30 @@ pub(super) struct Note {
     pub(super) sources: String,
     /// How many there were.
     pub(super) runs: usize,
+    /// How many of them could not be summed. `None`: an earlier joular-bpf did not note it.
+    #[serde(default)]
+    pub(super) left_out: Option<usize>,
+    /// Of a day: what its hours were made of when it was summed, from midnight on.
+    #[serde(default)]
+    pub(super) hours: Vec<OfHour>,
     /// Files of the unit, within the tier.
     pub(super) files: BTreeSet<PathBuf>,
     /// Energy of all its files, µJ.
     pub(super) measured_uj: u64,
+}
+
+/// What an hour was made of; of one that was not summed, nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct OfHour {
+    pub(super) sources: String,
+    pub(super) runs: usize,
+    pub(super) left_out: Option<usize>,
+}
+
+impl OfHour {
+    pub(super) fn of(note: &Note) -> Self {
+        Self { sources: note.sources.clone(), runs: note.runs, left_out: note.left_out }
+    }
 }
 
 fn folder(unit: Unit) -> String {

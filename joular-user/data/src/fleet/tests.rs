@@ -27,20 +27,20 @@ use crate::{
 const MINUTE_US: i64 = 60_000_000;
 
 /// 2026-03-02T02:10Z: runs of the fixture begin at 23:00 of the day before.
-const NOW: UnixMicros = UnixMicros(1_772_417_400_000_000);
+pub(super) const NOW: UnixMicros = UnixMicros(1_772_417_400_000_000);
 
-fn share() -> TempDir {
+pub(super) fn share() -> TempDir {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join(SHARE_MARK), "").unwrap();
     root
 }
 
 /// Ships a run of a host with two services.
-fn ship(place: &Path, host: &str, version: &str, shift_us: i64) {
+pub(super) fn ship(place: &Path, host: &str, version: &str, shift_us: i64) {
     ship_as(Layout::Bundles, place, host, version, shift_us);
 }
 
-fn ship_as(layout: Layout, place: &Path, host: &str, version: &str, shift_us: i64) {
+pub(super) fn ship_as(layout: Layout, place: &Path, host: &str, version: &str, shift_us: i64) {
     let recorded = tempfile::tempdir().unwrap();
     let output = ParquetOutput::new(OutputDirectory::create(recorded.path(), None).unwrap(), FLUSH_NS);
     fixture::play_changed(output, Policy::default(), |event| match event {
@@ -74,7 +74,7 @@ fn ship_as(layout: Layout, place: &Path, host: &str, version: &str, shift_us: i6
 }
 
 /// A place of three hosts; runs of the last one go on in the next hour.
-fn fleet() -> TempDir {
+pub(super) fn fleet() -> TempDir {
     let place = share();
     ship(place.path(), "a", "1", 0);
     ship(place.path(), "b", "2", 0);
@@ -84,7 +84,7 @@ fn fleet() -> TempDir {
 
 const SPAN: Span = Span::of_hours(6, NOW);
 
-fn compacted(place: &Path) -> Compacted {
+pub(super) fn compacted(place: &Path) -> Compacted {
     let place = SharedPlace::Directory { root: place.to_owned(), owner: None };
     compact(&place, &SPAN, &std::env::temp_dir(), NOW).unwrap()
 }

@@ -11,7 +11,7 @@ use twox_hash::XxHash64;
 use super::{
     Made,
     claim::Claimed,
-    note::Note,
+    note::{Note, OfHour},
     read,
     sums::Sums,
     tier::{Opened, Tier},
@@ -72,6 +72,8 @@ struct Sources {
     runs: Vec<RunFiles>,
     /// Tells them, and what they have, from others.
     hash: String,
+    /// Of a day: what its hours were made of.
+    hours: Vec<OfHour>,
 }
 
 /// Sums a unit, unless that was done from the same sources.
@@ -89,8 +91,11 @@ pub(super) fn sum(opened: &Opened, unit: Unit, scratch: &Path, now: UnixMicros, 
         return Ok(());
     };
     let mut stacks = ReadStacks::default();
+    let left_before = made.left_out.len();
     let sums = add_all(&sources.runs, unit, &mut stacks, made)?;
-    let mut note = Note { sources: sources.hash, runs: sources.runs.len(), ..Note::default() };
+    let left_out = Some(made.left_out.len().saturating_sub(left_before));
+    let Sources { runs, hash, hours } = sources;
+    let mut note = Note { sources: hash, runs: runs.len(), left_out, hours, ..Note::default() };
     for service in sums.finish(&stacks) {
         let file = write::encode(&service, unit, &stacks, scratch)?;
         opened.to.publish(&file.folder, &file.name, &file.bytes)?;
@@ -127,19 +132,29 @@ fn add_all(runs: &[RunFiles], unit: Unit, stacks: &mut ReadStacks, made: &mut Ma
 
 fn sources(from: &Arc<dyn Store>, unit: Unit) -> Result<Sources> {
     // Notes before files: files are then at least as new as what the hash says.
-    let mut of_what = Vec::new();
+    let mut of_hours = Vec::new();
     if unit.tier == Tier::Hourly {
         for hour in hours(unit) {
-            of_what.push(Note::read(from, hour)?.map(|note| note.sources).unwrap_or_default());
+            of_hours.push(Note::read(from, hour)?.map(|note| OfHour::of(&note)).unwrap_or_default());
         }
     }
     let runs: Vec<RunFiles> = bundle::found(from, &unit.part())?.into_values().collect();
-    if unit.tier == Tier::Minutes {
-        let paths: BTreeSet<PathBuf> = runs.iter().map(|run| run.row.within().to_owned()).collect();
-        of_what.extend(paths.iter().map(|path| path.to_string_lossy().into_owned()));
-    }
-    let text = of_what.join("\n");
-    Ok(Sources { runs, hash: format!("{:016x}", XxHash64::oneshot(0, text.as_bytes())) })
+    let hash = match unit.tier {
+        Tier::Minutes => hash_of(runs.iter().map(|run| run.row.within())),
+        Tier::Hourly => hashed(&of_hours.iter().map(|hour| hour.sources.as_str()).collect::<Vec<_>>()),
+    };
+    Ok(Sources { runs, hash, hours: of_hours })
+}
+
+/// Tells the bundles of an hour from others, by their paths.
+pub(super) fn hash_of<'a>(paths: impl Iterator<Item = &'a Path>) -> String {
+    let paths: BTreeSet<&Path> = paths.collect();
+    hashed(&paths.into_iter().map(Path::to_string_lossy).collect::<Vec<_>>())
+}
+
+fn hashed(of_what: &[impl AsRef<str>]) -> String {
+    let texts: Vec<&str> = of_what.iter().map(AsRef::as_ref).collect();
+    format!("{:016x}", XxHash64::oneshot(0, texts.join("\n").as_bytes()))
 }
 
 /// The hours of a day.

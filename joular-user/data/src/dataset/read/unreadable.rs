@@ -7,6 +7,7 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    slice,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -77,18 +78,18 @@ impl Unreadable {
         Self(Some(Arc::default()))
     }
 
-    /// The runs of a store that `is_wanted` has by their names, each with what `read` makes of its files.
+    /// The runs of these parts of a store that `is_wanted` has by their names, each with what `read` makes of its files.
     ///
     /// # Errors
     /// If there is no run, none of those that are wanted can be read, or the store cannot be listed.
     pub(crate) fn runs<T>(
         &self,
         store: &Arc<dyn Store>,
-        part: &Part,
+        parts: &[Part],
         is_wanted: impl Fn(&RunFiles) -> bool,
         read: impl Fn(&RunFiles) -> Result<T>,
     ) -> Result<Vec<(T, RunFiles)>> {
-        let mut found = files::find_all(store, part)?;
+        let mut found = files::find_parts(store, parts)?;
         if let (None, Some(run)) = (&self.0, found.without_row.first()) {
             return Err(run.no_row(store));
         }
@@ -108,7 +109,7 @@ impl Unreadable {
         is_wanted: impl Fn(&RunFiles) -> bool,
     ) -> Result<Vec<(RunRow, RunFiles)>> {
         if self.0.is_some() {
-            return self.runs(store, part, is_wanted, |files| run_row::read(&files.row));
+            return self.runs(store, slice::from_ref(part), is_wanted, |files| run_row::read(&files.row));
         }
         let mut found = files::find_with_rows(store)?;
         found.retain(|(_, files)| is_wanted(files));
