@@ -12,7 +12,7 @@ use crate::{
     shipping::{done, with},
 };
 
-const HOUR: Duration = Duration::from_secs(3600);
+pub const HOUR: Duration = Duration::from_secs(3600);
 
 /// A table of a report, by service: energy, CPU time and samples.
 fn services(environment: &[(&str, String)], place: &str) -> Vec<(String, u64, u64, u64)> {
@@ -29,7 +29,7 @@ fn services(environment: &[(&str, String)], place: &str) -> Vec<(String, u64, u6
 }
 
 /// From an hour before the first run until three hours later.
-fn around(environment: &[(&str, String)], place: &str) -> [String; 2] {
+pub fn around(environment: &[(&str, String)], place: &str) -> [String; 2] {
     let runs = done(&with(environment, &["runs", place, "--json"]));
     let started = |run: &Value| run["started"].as_str().unwrap().parse::<Timestamp>().unwrap();
     let first = runs.as_array().unwrap().iter().map(started).min().unwrap();
@@ -37,7 +37,7 @@ fn around(environment: &[(&str, String)], place: &str) -> [String; 2] {
 }
 
 /// A data set of two runs that have ended, of processes that have services.
-fn with_services(parent: &Path) -> String {
+pub fn with_services(parent: &Path) -> String {
     let recording = paths::root().join("tests/fixtures/recordings/jmh.jrec");
     let path = parent.join("recorded").to_str().unwrap().to_owned();
     let (recording, path) = (recording.to_str().unwrap(), path);
