@@ -16,7 +16,7 @@ const MOST_BYTES: usize = 32_000;
 const TOOLS: [&str; 7] = ["services", "top", "flame", "callers", "diff", "audit", "explain"];
 
 /// What a client was answered, and how the server ended.
-struct Transcript {
+pub struct Transcript {
     answers: Vec<Value>,
     finished: Finished,
 }
@@ -35,7 +35,7 @@ impl Transcript {
     }
 
     /// The same after a client has begun as clients do.
-    fn begun(place: &Path, lines: Vec<String>) -> Self {
+    pub fn begun(place: &Path, lines: Vec<String>) -> Self {
         let begin = [
             request(0, "initialize", &json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {} })),
             json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string(),
@@ -55,7 +55,7 @@ impl Transcript {
     }
 
     /// What a call found: the same as text and as an object, and not too much.
-    fn found(&self, id: u64) -> &Value {
+    pub fn found(&self, id: u64) -> &Value {
         let result = &self.answer(id)["result"];
         let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{}", self.answer(id)));
         assert_eq!(result["isError"], false, "{text}");
@@ -76,7 +76,7 @@ fn request(id: u64, method: &str, params: &Value) -> String {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
 }
 
-fn call(id: u64, tool: &str, arguments: &Value) -> String {
+pub fn call(id: u64, tool: &str, arguments: &Value) -> String {
     request(id, "tools/call", &json!({ "name": tool, "arguments": arguments }))
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     expect_usage_error, joular_bpf,
+    mcp::{Transcript, call},
     serve::Served,
     shipping::{done, with},
     tiers::{HOUR, around, with_services},
@@ -269,4 +270,35 @@ fn grafana_gets_from_sums_what_it_gets_from_runs() {
         assert_eq!(asked(sums, 60), asked(runs, 60), "{sums}: steps that are too short for hours");
     }
     assert_eq!(asked("{}", 3600)[0]["flamegraph"]["total"], json!(whole));
+}
+
+#[test]
+fn calls_of_tools_are_answered_from_sums_unless_they_are_about_processes() {
+    let parent = tempfile::tempdir().unwrap();
+    let fleet = Fleet::in_share(parent.path());
+    let [since, until] = fleet.hours(49);
+    let asked = |more: Value| {
+        let mut arguments = json!({ "from": since, "until": until });
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        arguments
+    };
+    let transcript = Transcript::begun(
+        Path::new(&fleet.place),
+        vec![
+            call(1, "top", &asked(json!({ "by": "service" }))),
+            call(2, "top", &asked(json!({ "by": "service", "tier": "raw" }))),
+            call(3, "flame", &asked(json!({ "lines": 5 }))),
+            call(4, "flame", &asked(json!({ "lines": 5, "tier": "raw" }))),
+            call(5, "services", &asked(json!({}))),
+        ],
+    );
+    for (sums, runs) in [(1, 2), (3, 4)] {
+        let [sums, runs] = [sums, runs].map(|id| transcript.found(id));
+        assert_eq!(
+            (&sums["tier"], &sums["resolution"], &runs["tier"]),
+            (&json!("hourly"), &json!("1h"), &json!("raw"))
+        );
+        assert_eq!(sums["selection"], runs["selection"]);
+    }
+    assert_eq!(transcript.found(5)["tier"], "raw", "it has a table of processes");
 }

@@ -133,6 +133,21 @@ mod tests {
     }
 
     #[test]
+    fn what_has_neither_service_nor_class_is_told_apart_by_its_own_name() {
+        let comm = |name: Name, comm: &str| name.or_comm(|| comm.into()).comm;
+        assert_eq!(comm(Name::default(), "bash"), Some("bash".into()));
+        assert_eq!(comm(Name { comm: Some("bash".into()), ..Name::default() }, "java"), Some("bash".into()));
+        assert_eq!(comm(name("shop", "1"), "bash"), None);
+        assert_eq!(comm(Name { main_class: Some("Main".into()), ..Name::default() }, "java"), None);
+        let mut named = Named::default();
+        for one in ["bash", "sshd"] {
+            named.add(&Name::default().or_comm(|| one.into()), &one.into());
+        }
+        let names: Vec<TargetText> = named.refs().into_values().map(|process| process.comm).collect();
+        assert_eq!(names, ["bash", "sshd"].map(TargetText::from));
+    }
+
+    #[test]
     fn the_name_of_the_process_does_not_depend_on_who_comes_first() {
         for comms in [["java", "b"], ["b", "java"]] {
             let mut named = Named::default();

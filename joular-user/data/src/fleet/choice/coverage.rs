@@ -8,6 +8,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io::ErrorKind,
     panic,
     path::{Path, PathBuf},
     sync::Arc,
@@ -110,13 +111,24 @@ impl Place {
     }
 }
 
-/// The tier of a place; `None` if there is none.
+/// The tier of a place; `None` if there is none, or it is not for whoever asks: runs may be read by more people.
 fn opened(root: &Path, tier: Tier) -> Result<Option<Arc<dyn Store>>> {
     let store = match store::open(&root.join(tier.folder())) {
-        Err(DataSetError::Open { cause, .. }) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(DataSetError::Open { cause, .. })
+            if [ErrorKind::NotFound, ErrorKind::PermissionDenied].contains(&cause.kind()) =>
+        {
+            return Ok(None);
+        }
         store => store?,
     };
-    Ok(TierMark::read(&store)?.map(|_| store))
+    match TierMark::read(&store) {
+        Err(DataSetError::Io { cause, .. } | DataSetError::Bucket { cause, .. })
+            if cause.kind() == ErrorKind::PermissionDenied =>
+        {
+            Ok(None)
+        }
+        mark => Ok(mark?.map(|_| store)),
+    }
 }
 
 /// Hours in which bundles of the time may have begun.

@@ -186,7 +186,7 @@ fn of_tier(root: &Path, tier: Tier, filter: &Filter) -> Result<Choice> {
         ));
     }
     if !Place::open(root)?.is_some_and(|place| place.has(tier)) {
-        return Err(no_tier(root, tier, "there are none: make them with joular-bpf compact"));
+        return Err(no_tier(root, tier, "there are none that you may read: joular-bpf compact makes them"));
     }
     let read_from = of_sums(tier, false, filter);
     Ok(Choice { pieces: vec![Piece { folder: Some(tier.folder()), times: None }], read_from })
