@@ -26,14 +26,10 @@ pub struct Asking<'a> {
 
 impl Asking<'_> {
     pub fn part(&self) -> Result<Part, Refusal> {
-        self.part_of(self.query)
+        Ok(self.limited(self.query.part("", self.terms.now, self.bounds.stop())?))
     }
 
-    fn part_of(&self, query: &Query) -> Result<Part, Refusal> {
-        Ok(self.limited(query.part("", self.terms.now, self.bounds.stop())?))
-    }
-
-    /// The same, read from where these views can be had.
+    /// What a query selects, read from where these views can be had.
     pub fn part_showing(&self, query: &Query, views: impl IntoIterator<Item = View>) -> Result<Part, Refusal> {
         Ok(self.limited(query.part_showing(views, self.terms.now, self.bounds.stop())?))
     }

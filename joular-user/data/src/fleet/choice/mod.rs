@@ -111,6 +111,9 @@ impl Chooser {
         };
         let Some(place) = Place::open(root)? else { return Ok(None) };
         let mut longest = suitable.into_iter().rfind(|tier| place.has(*tier));
+        if longest.is_none() {
+            return Ok(Some(raw(Some("the tier that has it is not there".to_owned()), true)));
+        }
         while let Some(tier) = longest {
             let Covered { hours, has_tables } = place.covered(asked, tier)?;
             if has_tables {
