@@ -97,7 +97,7 @@ pub fn run(serving: &Serving) -> Result<(), ServeError> {
         drop(store::open(&serving.data)?);
     } else {
         // Whether it can be read at all is better known now.
-        drop(has_run(&serving.data)?);
+        has_run(&serving.data)?;
     }
     warn_of_readers(serving);
     let server = server(serving)?;

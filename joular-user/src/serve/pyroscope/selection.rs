@@ -152,3 +152,27 @@ fn allows_process(selector: &Selector, catalog: &Catalog, process: &Process) -> 
         matcher.allows(value.as_ref().map_or("", |value| value.raw()))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{config::Sight, serve::terms::Terms};
+
+    #[test]
+    fn selectors_of_what_sums_know_do_not_need_the_runs() {
+        let terms = Terms { now: UnixMicros(1), span: None, most_nodes: 1, sight: Sight::default() };
+        for (selector, needs_runs) in [
+            ("{}", false),
+            (r#"{service_name="a", service_version!~"1.*"}"#, false),
+            (r#"{namespace=~"a|b", jvm_part!="gc"}"#, false),
+            (r#"{host="a"}"#, true),
+            (r#"{service_name="a", pod!="b"}"#, true),
+            (r#"{app="a"}"#, true),
+        ] {
+            let selection = Selection::new(&[selector], 0, 0).unwrap();
+            let filter = selection.filter(None, &Bounds::new(&terms)).unwrap();
+            assert_eq!(filter.chosen.needs_runs(), needs_runs, "{selector}");
+        }
+        assert_eq!(beyond_sums(["service_name", "pod", PROFILE_TYPE]), [View::Labels]);
+    }
+}
