@@ -2,8 +2,9 @@
 
 Usage: scale.py DATA WORK HOSTS [HOSTS ...]
 
-DATA is the rollup of one host (`joular-bpf rollup`). Its files are copied to WORK as those of so many hosts, each with a name
-and runs of its own, and asked with DuckDB through fleet.py. Prints one JSON object per number of hosts.
+DATA is what one host shipped (a bundle for each run, in `raw`), or its rollup (`joular-bpf rollup`). Its files are copied to
+WORK as those of so many hosts, each with a name and runs of its own, and asked with DuckDB through fleet.py. Prints one JSON
+object per number of hosts.
 """
 
 import json
@@ -21,18 +22,33 @@ QUESTIONS = ["services", "methods", "hosts", "vm_tax", "cost"]
 SETTINGS = ["--set", "price=0.3", "--set", "grams=250", "--set", "pue=1.4"]
 
 
+def renamed(runs, host):
+    """Ids of runs as another host's."""
+    return pa.array([f"{host}-{run}" for run in runs.to_pylist()], runs.type)
+
+
+def renamed_rows(rows, host):
+    """The rows of a table, which is a column of a bundle, as another host's."""
+    structs = rows.values
+    fields = list(structs.type)
+    columns = [renamed(column, host) if field.name == "run_id" else column for field, column in zip(fields, structs.flatten())]
+    return pa.ListArray.from_arrays(rows.offsets, pa.StructArray.from_arrays(columns, fields=fields), type=rows.type)
+
+
 def copy(data, fleet, host):
     """The data set of one host as another one's. The file's settings are those of joular-bpf's writer that matter."""
-    for file in sorted(data.glob("*/date=*/host=*/*.parquet")):
-        table, date = file.parts[-4:-2]
-        folder = fleet / table / date / f"host={host}"
+    has_bundles = (data / "raw").is_dir()
+    for file in sorted(data.glob("raw/date=*/hour=*/group=*/host=*/*.parquet" if has_bundles else "*/date=*/host=*/*.parquet")):
+        folder = (fleet / file.relative_to(data)).parent.with_name(f"host={host}")
         folder.mkdir(parents=True, exist_ok=True)
         with pq.ParquetFile(file) as parquet:
             rows = parquet.read()
-        if "run_id" in rows.column_names:
-            column = rows.column_names.index("run_id")
-            runs = pa.array([f"{host}-{run}" for run in rows.column(column).to_pylist()], rows.schema.field(column).type)
-            rows = rows.set_column(column, rows.schema.field(column), runs)
+        for number, field in enumerate(rows.schema):
+            column = rows.column(number).combine_chunks()
+            if has_bundles:
+                rows = rows.set_column(number, field, renamed_rows(column, host))
+            elif field.name == "run_id":
+                rows = rows.set_column(number, field, renamed(column, host))
         pq.write_table(rows, folder / f"{host}-{file.name}", compression="zstd")
 
 

@@ -29,6 +29,7 @@ const OTHERS: &[&str] = &[
     "jmh",
     "serve",
     "expire",
+    "erase",
     "mcp",
     "load",
     "support",

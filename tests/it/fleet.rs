@@ -60,7 +60,7 @@ pub(crate) fn fleet() -> Arc<TempDir> {
 }
 
 /// Records a host with two services, one of which is in another version there.
-fn record(raw: &Path, host: &str, hours: i64, version: &str) {
+pub(crate) fn record(raw: &Path, host: &str, hours: i64, version: &str) {
     let mut jvms = BTreeMap::new();
     bad_sets::replay(raw, |mut event| {
         match &mut event {
@@ -229,12 +229,19 @@ fn an_hour_that_is_compacted_again_stays_as_it_is() {
 
 #[test]
 fn what_a_larger_fleet_costs_is_measured_on_copies_of_a_host() {
+    // Files of tables, and bundles.
+    let measured = ["minutes", "shipped"].map(measured_on_copies);
+    assert!((measured[0] - measured[1]).abs() < 0.5, "{measured:?}");
+}
+
+/// Microjoules of what is copied.
+fn measured_on_copies(place: &str) -> f64 {
     let (fleet, work) = (fleet(), tempfile::tempdir().unwrap());
     let mut command = Command::new(COMMON.interpreter().unwrap());
     command
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .arg(paths::root().join("docs/fleet/scale.py"))
-        .arg(fleet.path().join("minutes"))
+        .arg(fleet.path().join(place))
         .arg(work.path());
     let finished = Running::spawn("scale.py", command.args(["3", "1"])).unwrap().finish(LIMIT).unwrap();
     assert_eq!(finished.code(), Some(0), "{finished:?}");
@@ -245,6 +252,7 @@ fn what_a_larger_fleet_costs_is_measured_on_copies_of_a_host() {
     assert!(measured[0] > 0.0 && (measured[1] - 3.0 * measured[0]).abs() < 0.5, "{figures:?}");
     assert!((bytes[1] / bytes[0] - 3.0).abs() < 0.1, "{figures:?}");
     assert!(of("compact_s").iter().chain(&of("methods_s")).all(|seconds| *seconds > 0.0), "{figures:?}");
+    measured[0]
 }
 
 #[test]
@@ -286,4 +294,6 @@ fn a_spark_cluster_of_two_workers_answers_and_compacts_as_duckdb_does() {
     let answers = ask("spark", fleet.path());
     assert_eq!(answers.executors, Some(2));
     expect_same("Spark", &answers, fleet.path());
+    let of_bundles = ask_place("spark", fleet.path(), "shipped", "of-bundles-by-spark");
+    expect_same("Spark, of bundles", &of_bundles, fleet.path());
 }

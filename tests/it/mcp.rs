@@ -16,7 +16,7 @@ const MOST_BYTES: usize = 32_000;
 const TOOLS: [&str; 7] = ["services", "top", "flame", "callers", "diff", "audit", "explain"];
 
 /// What a client was answered, and how the server ended.
-pub struct Transcript {
+pub(crate) struct Transcript {
     answers: Vec<Value>,
     finished: Finished,
 }
@@ -24,8 +24,14 @@ pub struct Transcript {
 impl Transcript {
     /// Sends these lines and closes the input.
     fn of(place: &Path, lines: &[String]) -> Self {
-        let run = Run::new().argument("mcp").argument(place);
-        let mut process = Running::spawn("joular-bpf mcp", &mut run.command()).unwrap();
+        Self::within(&[], place, lines)
+    }
+
+    /// The same with an environment that leads to a bucket.
+    fn within(environment: &[(&str, String)], place: &Path, lines: &[String]) -> Self {
+        let mut command = Run::new().argument("mcp").argument(place).command();
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
+        let mut process = Running::spawn("joular-bpf mcp", &mut command).unwrap();
         for line in lines {
             process.say(line).unwrap();
         }
@@ -35,12 +41,17 @@ impl Transcript {
     }
 
     /// The same after a client has begun as clients do.
-    pub fn begun(place: &Path, lines: Vec<String>) -> Self {
+    fn begun(place: &Path, lines: Vec<String>) -> Self {
+        Self::begun_within(&[], place, lines)
+    }
+
+    pub(crate) fn begun_within(environment: &[(&str, String)], place: &Path, lines: Vec<String>) -> Self {
         let begin = [
             request(0, "initialize", &json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {} })),
             json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string(),
         ];
-        let transcript = Self::of(place, &begin.into_iter().chain(lines).collect::<Vec<_>>());
+        let lines: Vec<String> = begin.into_iter().chain(lines).collect();
+        let transcript = Self::within(environment, place, &lines);
         assert_eq!(transcript.finished.code(), Some(0), "{:?}", transcript.finished);
         assert_eq!(transcript.answer(0)["result"]["protocolVersion"], "2025-06-18");
         transcript
@@ -55,7 +66,7 @@ impl Transcript {
     }
 
     /// What a call found: the same as text and as an object, and not too much.
-    pub fn found(&self, id: u64) -> &Value {
+    pub(crate) fn found(&self, id: u64) -> &Value {
         let result = &self.answer(id)["result"];
         let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{}", self.answer(id)));
         assert_eq!(result["isError"], false, "{text}");
@@ -76,7 +87,7 @@ fn request(id: u64, method: &str, params: &Value) -> String {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
 }
 
-pub fn call(id: u64, tool: &str, arguments: &Value) -> String {
+pub(crate) fn call(id: u64, tool: &str, arguments: &Value) -> String {
     request(id, "tools/call", &json!({ "name": tool, "arguments": arguments }))
 }
 
@@ -87,17 +98,17 @@ fn printed(arguments: &[&str]) -> Value {
 }
 
 /// A row without what only an answer has.
-fn as_printed(row: &Value) -> Value {
+pub(crate) fn as_printed(row: &Value) -> Value {
     let mut row = row.as_object().unwrap().clone();
     row.retain(|key, _| !key.ends_with("joules"));
     Value::Object(row)
 }
 
-fn rows(table: &Value) -> &[Value] {
+pub(crate) fn rows(table: &Value) -> &[Value] {
     table.as_array().unwrap()
 }
 
-fn sum(rows: &Value, key: &str) -> u64 {
+pub(crate) fn sum(rows: &Value, key: &str) -> u64 {
     self::rows(rows).iter().map(|row| row[key].as_u64().unwrap()).sum()
 }
 

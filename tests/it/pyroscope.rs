@@ -31,7 +31,7 @@ fn call(served: &Served, method: &str, message: &Value) -> (u16, Value) {
     (status, value.unwrap_or_else(|error| panic!("{method}: {error}: {head}\n{}", String::from_utf8_lossy(&body))))
 }
 
-fn answer(served: &Served, method: &str, message: &Value) -> Value {
+pub(crate) fn answer(served: &Served, method: &str, message: &Value) -> Value {
     let (status, value) = call(served, method, message);
     assert_eq!(status, 200, "{method} {message}: {value}");
     value

@@ -38,7 +38,8 @@ impl Served {
         command.envs(environment.iter().map(|(name, value)| (name, value)));
         let mut process = Running::spawn("joular-bpf", &mut command).unwrap();
         let told = process.wait_stderr_with(" at http", START).unwrap();
-        let (_, address) = told.split_once("://").unwrap();
+        let (_, url) = told.split_once(" at http").unwrap();
+        let (_, address) = url.split_once("://").unwrap();
         let address = address.split_once('/').unwrap().0.parse().unwrap();
         Self { process, address }
     }

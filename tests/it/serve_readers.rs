@@ -59,7 +59,7 @@ fn a_proxy_says_who_asks_and_nobody_else_does() {
     let found = [&here, &here_with_token, &away, &away_with_token].map(|one| one.ask(&call).0);
     assert_eq!(found, [200, 200, 401, 401]);
     // A browser on this host may have been led here by another name.
-    let (found, ..) = here.ask(&format!("GET / HTTP/1.1\r\nHost: evil.example\r\n{user}\r\n"));
+    let (found, ..) = here.ask(format!("GET / HTTP/1.1\r\nHost: evil.example\r\n{user}\r\n"));
     assert_eq!(found, 403);
 }
 

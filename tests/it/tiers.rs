@@ -12,10 +12,10 @@ use crate::{
     shipping::{done, with},
 };
 
-pub const HOUR: Duration = Duration::from_secs(3600);
+pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 
 /// A table of a report, by service: energy, CPU time and samples.
-fn services(environment: &[(&str, String)], place: &str) -> Vec<(String, u64, u64, u64)> {
+pub(crate) fn services(environment: &[(&str, String)], place: &str) -> Vec<(String, u64, u64, u64)> {
     let report = done(&with(environment, &["report", place, "--by", "service", "--top", "0", "--json"]));
     let rows = report["tables"][0]["rows"].as_array().unwrap();
     let figure = |row: &Value, name: &str| row[name].as_u64().unwrap();

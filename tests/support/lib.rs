@@ -22,6 +22,7 @@ pub mod containers;
 pub mod dataset;
 pub mod debian;
 pub mod fakes;
+pub mod fleet;
 pub mod freeze;
 pub mod fuse;
 pub mod helm;

@@ -6,6 +6,7 @@ pub mod baseline_flags;
 mod brief;
 pub mod compact_flags;
 pub mod diff_flags;
+pub mod erase_flags;
 pub mod exit;
 mod experiment_flags;
 pub mod expire_flags;
@@ -46,6 +47,7 @@ pub use self::{
     baseline_flags::{BaselineCheckFlags, BaselineCommand, BaselineFlags, BaselineSaveFlags},
     compact_flags::CompactFlags,
     diff_flags::DiffFlags,
+    erase_flags::EraseFlags,
     exit::Exit,
     experiment_flags::ExperimentFlags,
     expire_flags::ExpireFlags,
@@ -275,6 +277,15 @@ pub enum Command {
     /// Needs no privileges.
     #[command(after_help = "Example: joular-bpf expire s3://fleet/energy --keep-days 30")]
     Expire(ExpireFlags),
+
+    /// Erase a service, a pod or a host from a place that hosts ship to
+    ///
+    /// What belongs to erased processes becomes that of one process, [erased], so that every sum stays what it was. It is
+    /// recorded at the place, and compact goes by the record. It may be interrupted and repeated. docs/fleet/erasure.md says
+    /// what stays. Needs no privileges.
+    #[command(after_help = "Examples:\n  joular-bpf erase s3://fleet/energy --service checkout --dry-run\n  \
+                            joular-bpf erase s3://fleet/energy --again")]
+    Erase(EraseFlags),
 
     /// Load the runs of a fleet into ClickHouse, each exactly once
     ///

@@ -64,6 +64,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Rollup(flags)) => data::roll_up(&flags),
         Some(Command::Ship(flags)) => place::ship(&flags),
         Some(Command::Expire(flags)) => place::expire(&flags),
+        Some(Command::Erase(flags)) => place::erase(&flags),
         Some(Command::Load(flags)) => load::run(&flags),
         Some(Command::Reattribute(flags)) => data::reattribute(&flags),
         Some(Command::Audit(flags)) => data::audit(&flags),

@@ -14,7 +14,7 @@ use joular_data::{
         expire,
         store::{self, SharedPlace},
     },
-    fleet,
+    fleet::{self, Order, Subject},
     model::units::UnixMicros,
     shipping::{self, Shipper},
     text::count,
@@ -22,7 +22,7 @@ use joular_data::{
 
 use super::{unless_closed, unwritten};
 use crate::{
-    cli::{CompactFlags, Exit, ExpireFlags, RedactFlags, ShipFlags},
+    cli::{CompactFlags, EraseFlags, Exit, ExpireFlags, RedactFlags, ShipFlags},
     config::{self, ConfigError},
     messages, privileges,
     progress::Progress,
@@ -107,6 +107,26 @@ pub(super) fn expire(flags: &ExpireFlags) -> anyhow::Result<Exit> {
     };
     unless_closed(said).map_err(unwritten("what was done"))?;
     Ok(Exit::Success)
+}
+
+/// Erases a service, a pod or a host.
+pub(super) fn erase(flags: &EraseFlags) -> anyhow::Result<Exit> {
+    let EraseFlags { of_service, of_pod, of_host, before, .. } = flags;
+    let service = of_service.clone().map(Subject::Service);
+    let subject = service.or(of_pod.clone().map(Subject::Pod)).or(of_host.clone().map(Subject::Host));
+    let order = Order {
+        subject,
+        before: before.map(|before| UnixMicros(before.as_microsecond())),
+        records_anyway: flags.record,
+        is_trial: flags.dry_run,
+    };
+    let place = SharedPlace::of(flags.place.as_ref(), privileges::invoking_user())?;
+    let progress = Progress::waiting("erasing");
+    let done = fleet::erase(&place, &order, &env::temp_dir(), now())?;
+    drop(progress);
+    done.left_out.iter().for_each(|file| messages::warn(&format!("left as it is: {file}")));
+    unless_closed(done.say(flags.json, &mut io::stdout().lock())).map_err(unwritten("what was done"))?;
+    Ok(if done.is_incomplete() { Exit::Failure } else { Exit::Success })
 }
 
 fn now() -> UnixMicros {

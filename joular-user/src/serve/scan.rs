@@ -124,11 +124,11 @@ impl Scan {
             *sum = sum.saturating_add(row.energy.0);
         };
         let summed = if filter.allows_all_paths() {
-            data.sums(filter, add)?
+            data.sums(filter, &mut add)?
         } else {
             // What paths have in a window is known when their samples are shared out.
-            let (summed, allowed) = (data.sums(filter, |_, _| {})?, filter.allowed_paths(&data.catalog));
-            data.scan_in_time(filter, &summed, |catalog, row| {
+            let (summed, allowed) = (data.sums(filter, &mut |_, _| {})?, filter.allowed_paths(&data.catalog));
+            data.scan_in_time(filter, &summed, &mut |catalog, row| {
                 if allowed.get(row.path.index()).copied().unwrap_or(false) {
                     add(catalog, row);
                 }

@@ -2,6 +2,7 @@
 //! number of measurements and their spread; docs/measured/costs.md gets all.
 
 mod figure;
+mod fleet;
 mod forks;
 mod gap_load;
 mod idle;
@@ -36,6 +37,7 @@ enum Part {
     Samples,
     Stacks,
     Reports,
+    Fleet,
 }
 
 #[derive(Args)]
@@ -99,6 +101,7 @@ pub fn run(options: &Options) -> Result<()> {
             Part::Samples => samples::measure()?,
             Part::Stacks => stacks::measure()?,
             Part::Reports => reports::measure(&paths::joular_bpf())?,
+            Part::Fleet => fleet::measure(&paths::joular_bpf())?,
         });
     }
     for figure in &figures {

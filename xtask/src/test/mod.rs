@@ -17,7 +17,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-use joular_tests::{jdk, notes, packages, paths};
+use joular_tests::{jdk, notes, packages, paths, s3};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
 pub use self::checks::Checks;
@@ -38,6 +38,9 @@ const ACROSS: &str = "across_jdks";
 
 /// Tests without privileges of this module are of the slow set: they need the packages.
 const PACKAGES: &str = "packages::";
+
+/// Tests without privileges of this module cut connections at more requests in the slow set.
+const CUTS: &str = "fleet_cuts::";
 
 #[derive(clap::Args, Default)]
 pub struct Options {
@@ -96,7 +99,7 @@ fn quick(checks: &mut Checks, notes_file: &Path, live: bool) {
     let Some(built) = built else {
         return checks.skip("tests of the binary", "something that they need is missing");
     };
-    let tests = Tests { built: &built, notes_file, packages: None, every_jdk: false };
+    let tests = Tests { built: &built, notes_file, packages: None, is_every: false };
     checks.check("tests without privileges", || {
         tests.run(&built.support, &[])?;
         tests.run(&built.unprivileged, &["--skip", PACKAGES])
@@ -117,12 +120,13 @@ fn slow(checks: &mut Checks, notes_file: &Path) {
     let Some(made) = checks.check("packages, twice the same", || dist::for_tests(&built.program)) else {
         return checks.skip("tests of the binary", "there are no packages to test");
     };
-    let tests = Tests { built: &built, notes_file, packages: Some(&made), every_jdk: true };
+    let tests = Tests { built: &built, notes_file, packages: Some(&made), is_every: true };
     checks.check("links in rustdoc", rustdoc);
     // Advisories are a database on the network: not every build has one.
     checks.check("licences, bans and sources of dependencies", || {
         shell::run(shell::cargo().args(["deny", "check", "bans", "licenses", "sources"]))
     });
+    checks.check("cuts at every request", || tests.run(&built.unprivileged, &[CUTS]));
     checks.check("tests of packages", || tests.run(&built.unprivileged, &[PACKAGES]));
     tests.live(checks, "live tests across all JDKs and collectors", &[ACROSS, "--skip", SLOW, "--test-threads=1"]);
     tests.live(checks, "slow live tests, one at a time", &[SLOW, "--test-threads=1"]);
@@ -157,15 +161,16 @@ struct Tests<'a> {
     notes_file: &'a Path,
     /// The directory of the packages under test; `None` if none were made.
     packages: Option<&'a Path>,
-    /// Whether tests across JDKs try all of them.
-    every_jdk: bool,
+    /// Whether tests across JDKs try all of them, and connections are cut at each request.
+    is_every: bool,
 }
 
 impl Tests<'_> {
     fn environment(&self) -> impl Iterator<Item = (&'static str, &Path)> {
         let always = [("JOULAR_BPF", self.built.program.as_path()), (notes::FILE, self.notes_file)];
-        let every_jdk = self.every_jdk.then_some((jdk::EVERY, Path::new("1")));
-        always.into_iter().chain(self.packages.map(|directory| (packages::DIRECTORY, directory))).chain(every_jdk)
+        let every: &[&'static str] = if self.is_every { &[jdk::EVERY, s3::EVERY] } else { &[] };
+        let every = every.iter().map(|name| (*name, Path::new("1")));
+        always.into_iter().chain(self.packages.map(|directory| (packages::DIRECTORY, directory))).chain(every)
     }
 
     /// Runs tests that need no privileges.

@@ -59,26 +59,32 @@ pub fn run(place: &SharedPlace, days: u32, now: UnixMicros, is_trial: bool) -> R
     let (old, mut going_on): (Vec<_>, Vec<_>) =
         runs.into_iter().partition(|run| run.dates().1 < done.kept_since.as_str());
     StoredFile::expect(old.iter().map(|run| &run.row));
-    let (old, later): (Vec<_>, Vec<_>) = old.into_iter().partition(|run| has_ended_before(run, first_kept));
-    going_on.extend(later);
+    let mut ended = Vec::new();
+    for run in old {
+        let is_old = has_ended_before(&run, first_kept)?;
+        if is_old { ended.push(run) } else { going_on.push(run) }
+    }
     done.runs_that_go_on = going_on.len();
-    let left = without_row.into_iter().filter(|run| run.dates().1 < done.kept_since.as_str());
-    let old: Vec<RunFiles> = old.into_iter().chain(left).collect();
-    done.runs = old.len();
-    done.files = remove(&store, &old, is_trial)?;
+    ended.extend(without_row.into_iter().filter(|run| run.dates().1 < done.kept_since.as_str()));
+    done.runs = ended.len();
+    done.files = remove(&store, &ended, is_trial)?;
     Ok(done)
 }
 
 /// By its row. A recording that slept may have no window on the first date that is kept, and some later. A row that
-/// cannot be read says nothing, so the files' dates decide.
-fn has_ended_before(run: &RunFiles, first_kept: UnixMicros) -> bool {
-    let end = run_row::read(&run.row).ok().and_then(|row| row.end);
-    end.is_none_or(|(end, _)| date(end.ended) < date(first_kept))
+/// cannot be read says nothing, so the files' dates decide; a bucket that is away may have one that says something.
+fn has_ended_before(run: &RunFiles, first_kept: UnixMicros) -> Result<bool> {
+    let end = match run_row::read(&run.row) {
+        Ok(row) => row.end,
+        Err(error) if error.file().is_some() => None,
+        Err(error) => return Err(error),
+    };
+    Ok(end.is_none_or(|(end, _)| date(end.ended) < date(first_kept)))
 }
 
 /// Windows say which rows count, so they go first, and the rows of runs last: whoever reads meanwhile sees no part of a
 /// window. Returns the number of files.
-fn remove(store: &Arc<dyn Store>, runs: &[RunFiles], is_trial: bool) -> Result<usize> {
+pub(crate) fn remove(store: &Arc<dyn Store>, runs: &[RunFiles], is_trial: bool) -> Result<usize> {
     let mut by_table: BTreeMap<&str, BTreeSet<PathBuf>> = BTreeMap::new();
     for file in runs.iter().flat_map(RunFiles::all) {
         let within = file.within();
@@ -182,10 +188,10 @@ mod tests {
         let started = date_of(root.path()).0;
         let store = crate::dataset::store::open(root.path()).unwrap();
         let run = files::find(&store).unwrap().remove(0);
-        assert!(has_ended_before(&run, UnixMicros(started + 2 * DAY_US)));
-        assert!(!has_ended_before(&run, UnixMicros(started + DAY_US)));
+        assert!(has_ended_before(&run, UnixMicros(started + 2 * DAY_US)).unwrap());
+        assert!(!has_ended_before(&run, UnixMicros(started + DAY_US)).unwrap());
         fs::write(run.row.path(), "no Parquet").unwrap();
-        assert!(has_ended_before(&run, UnixMicros(started)), "then the files' dates decide");
+        assert!(has_ended_before(&run, UnixMicros(started)).unwrap(), "then the files' dates decide");
     }
 
     #[test]

@@ -97,6 +97,13 @@ pub(crate) fn recording_of(run_id: &str) -> &str {
     run_id.rsplit_once('.').filter(|(_, number)| is_number(number)).map_or(run_id, |(recording, _)| recording)
 }
 
+/// The name of the run that follows another one of its recording.
+pub(crate) fn following((host_folder, run): &RunName) -> RunName {
+    let recording = recording_of(run);
+    let number = run.strip_prefix(recording).and_then(|number| number.strip_prefix('.')?.parse::<u32>().ok());
+    (host_folder.clone(), id_of_part(recording, number.unwrap_or(0).saturating_add(1)))
+}
+
 /// The folder of a run's host, and the part of file names that stands for the run.
 pub type RunName = (String, String);
 
@@ -135,6 +142,12 @@ mod tests {
         ] {
             assert_eq!(recording_of(id), expected);
             assert_eq!(recording_of(&id_of_part(expected, 12_345)), expected);
+        }
+        let next = |run: &str| following(&("host=web".to_owned(), run.to_owned())).1;
+        for (run, expected) in
+            [("web-1-17", "web-1-17.0001"), ("web-1-17.0009", "web-1-17.0010"), ("w.9999", "w.10000")]
+        {
+            assert_eq!(next(run), expected);
         }
     }
 }

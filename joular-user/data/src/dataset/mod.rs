@@ -6,6 +6,7 @@
 //! ([`reattribute`]), its many files made few ([`compact`]), and old runs removed ([`expire`]). [`clickhouse`] is how a
 //! database has it.
 
+pub(crate) mod align;
 pub mod audit;
 pub(crate) mod buffer;
 pub mod bundle;

@@ -80,7 +80,7 @@ pub(crate) fn batch(
     let mut arrays: Vec<ArrayRef> = batch.columns().to_vec();
     for (array, field) in arrays.iter_mut().zip(batch.schema_ref().fields()) {
         if *field.name() == command_line.name() {
-            *array = word_lists(&redacted, field);
+            *array = word_lists(redacted.iter().map(|line| &line.words), field);
         }
         let Some(column) = NAMES.into_iter().find(|column| table == Processes::NAME && *field.name() == column.name())
         else {
@@ -109,13 +109,17 @@ pub(crate) fn batch(
     made.map(Some).map_err(|cause| DataSetError::Arrow { path: path.into(), cause })
 }
 
-fn word_lists(lines: &[Redacted], field: &Field) -> ArrayRef {
+/// A column of lists of words, such as command lines.
+pub(crate) fn word_lists<W: AsRef<str>>(
+    lines: impl IntoIterator<Item = impl IntoIterator<Item = W>>,
+    field: &Field,
+) -> ArrayRef {
     let mut lists = ListBuilder::new(StringBuilder::new());
     if let DataType::List(item) = field.data_type() {
         lists = lists.with_field(Arc::clone(item));
     }
     for line in lines {
-        line.words.iter().for_each(|word| lists.values().append_value(word));
+        line.into_iter().for_each(|word| lists.values().append_value(word));
         lists.append(true);
     }
     Arc::new(lists.finish())

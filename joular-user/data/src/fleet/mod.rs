@@ -14,13 +14,18 @@
 //! any sum: energy, CPU time, samples and amounts of a tier are those of its sources, to the microjoule.
 //!
 //! What is made of an hour or a day follows from its sources alone ([`unit`]). So it may be made again: after an interruption,
-//! by another one at the same time, or because a host was late.
+//! by another one at the same time, or because a host was late. Who was stopped meanwhile writes nothing over what is newer
+//! ([`before`]).
 
+mod before;
 pub mod choice;
 mod claim;
+mod erase;
 mod names;
 mod note;
 mod read;
+#[cfg(test)]
+mod stalled_tests;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -37,6 +42,7 @@ use std::{
 
 use serde::Serialize;
 
+pub use self::erase::{Erased, Order, Subject, erase};
 use self::tier::Opened;
 pub use self::tier::{Span, Tier};
 use crate::{

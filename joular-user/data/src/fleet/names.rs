@@ -31,6 +31,21 @@ impl Name {
     }
 }
 
+/// What processes are called that were erased ([`super::erase`]): as a service, a command, a thread and a method.
+pub(super) const ERASED: &str = "[erased]";
+
+impl Name {
+    /// That of all processes that were erased.
+    pub(super) fn erased() -> Self {
+        Self { service: Some(ERASED.into()), ..Self::default() }
+    }
+}
+
+/// All processes of a run that were erased, as rows know them.
+pub(super) fn erased_process() -> ProcessRef {
+    ProcessRef { pid: Pid(pid_of(&Name::erased())), start_boottime_ns: 0, comm: ERASED.into() }
+}
+
 /// A pod in place of all pods of the namespace.
 const ALL_PODS: &str = "[all pods]";
 

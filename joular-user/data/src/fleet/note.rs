@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{tier::folder_of, unit::Unit};
+use super::{before::Before, tier::folder_of, unit::Unit};
 use crate::{
     dataset::{
         error::Result,
@@ -27,9 +27,9 @@ pub(super) struct Note {
     pub(super) sources: String,
     /// How many there were.
     pub(super) runs: usize,
-    /// How many of them could not be summed. `None`: an earlier joular-bpf did not note it.
+    /// Those of them that could not be read, by their paths. `None`: an earlier joular-bpf did not note it.
     #[serde(default)]
-    pub(super) left_out: Option<usize>,
+    pub(super) left_out: Option<BTreeSet<PathBuf>>,
     /// Of a day: what its hours were made of when it was summed, from midnight on.
     #[serde(default)]
     pub(super) hours: Vec<OfHour>,
@@ -44,13 +44,19 @@ pub(super) struct Note {
 pub(super) struct OfHour {
     pub(super) sources: String,
     pub(super) runs: usize,
-    pub(super) left_out: Option<usize>,
+    /// Whether none of them was left out, and that is certain.
+    pub(super) is_whole: bool,
 }
 
 impl OfHour {
     pub(super) fn of(note: &Note) -> Self {
-        Self { sources: note.sources.clone(), runs: note.runs, left_out: note.left_out }
+        Self { sources: note.sources.clone(), runs: note.runs, is_whole: note.is_whole() }
     }
+}
+
+/// Where it is within the tier.
+pub(super) fn path(unit: Unit) -> PathBuf {
+    Path::new(&folder(unit)).join(NAME)
 }
 
 fn folder(unit: Unit) -> String {
@@ -58,21 +64,38 @@ fn folder(unit: Unit) -> String {
 }
 
 impl Note {
+    /// Whether none of its sources was left out, and that is certain.
+    pub(super) fn is_whole(&self) -> bool {
+        self.left_out.as_ref().is_some_and(BTreeSet::is_empty)
+    }
+
+    /// Whether this source was left out.
+    pub(super) fn lacks(&self, source: &Path) -> bool {
+        self.left_out.as_ref().is_some_and(|left_out| left_out.contains(source))
+    }
+
     /// `None` if the unit was not summed, or what says so cannot be read: then it is summed again.
     pub(super) fn read(store: &Arc<dyn Store>, unit: Unit) -> Result<Option<Self>> {
-        let file = StoredFile::new(store, Path::new(&folder(unit)).join(NAME));
-        match file.read_whole(MAX_BYTES) {
+        match StoredFile::new(store, path(unit)).read_whole(MAX_BYTES) {
             Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
             Err(error) if error.is_gone() => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    pub(super) fn publish(&self, store: &Arc<dyn Store>, unit: Unit) -> Result<()> {
-        let folder = folder(unit);
-        let path = store.path().join(&folder).join(NAME);
+    /// Returns whether it is what the unit has now: another one may have been noted since.
+    pub(super) fn publish(&self, before: &Before<'_>, unit: Unit) -> Result<bool> {
+        before.replace(Path::new(&folder(unit)), NAME, &self.text(before.root(), unit)?)
+    }
+
+    /// Publishes it in place of whatever is there.
+    pub(super) fn overwrite(&self, store: &Arc<dyn Store>, unit: Unit) -> Result<()> {
+        Ok(store.publish(Path::new(&folder(unit)), NAME, &self.text(store.path(), unit)?)?)
+    }
+
+    fn text(&self, root: &Path, unit: Unit) -> Result<Vec<u8>, OutputError> {
+        let path = root.join(path(unit));
         let failed = |error: serde_json::Error| OutputError::Io { action: "writing", path, source: error.into() };
-        let text = serde_json::to_vec(self).map_err(failed)?;
-        Ok(store.publish(Path::new(&folder), NAME, &text)?)
+        serde_json::to_vec(self).map_err(failed)
     }
 }

@@ -2,7 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::{names::Name, unit::Unit};
+use super::{
+    erase::{Rules, in_source},
+    names::Name,
+    unit::Unit,
+};
 use crate::{
     attribution::{
         allocated::SampledBy,
@@ -38,6 +42,7 @@ use crate::{
 pub(super) type ProcessKey = (Pid, u64);
 
 /// What a source has of a unit.
+#[derive(Default)]
 pub(super) struct Source {
     /// The folder of its host.
     pub(super) host: String,
@@ -51,15 +56,19 @@ pub(super) struct Source {
     pub(super) amounts: Vec<(i64, AmountKey, Amount)>,
 }
 
-/// What a run has of a unit; `None` if it has no window in it. Its stacks are added to those of others.
+/// What a run has of a unit; `None` if it has no window in it, or its host is erased. Its stacks are added to those of others.
+/// What is erased is so here, whether or not it is so in the run.
 ///
 /// # Errors
 /// If it is not a rollup, its windows do not fit into those of the tier, or it cannot be read.
-pub(super) fn source(run: &RunFiles, unit: Unit, stacks: &mut ReadStacks) -> Result<Option<Source>> {
+pub(super) fn source(run: &RunFiles, unit: Unit, rules: &Rules, stacks: &mut ReadStacks) -> Result<Option<Source>> {
     if !may_have(run, unit)? {
         return Ok(None);
     }
     let row = run_row::read(&run.row)?;
+    if rules.have_host(&row.info) {
+        return Ok(None);
+    }
     let refused = |problem: String| DataSetError::Damaged { path: run.row.path(), problem };
     let Some(interval_ns) = row.rolled_up_from_ns else {
         return Err(refused("it is not a rollup: ship windows of a minute".to_owned()));
@@ -89,11 +98,13 @@ pub(super) fn source(run: &RunFiles, unit: Unit, stacks: &mut ReadStacks) -> Res
             TableFile::open(file)?.batches(|columns| names(columns, &mut source.processes))?;
         }
         if let Some(file) = part.file::<Amounts>() {
-            TableFile::open(file)?.batches(|columns| take_amounts(columns, unit, &mut source.amounts))?;
+            let is_wanted = |start| unit.has(UnixMicros(start));
+            TableFile::open(file)?.batches(|columns| take_amounts(columns, is_wanted, &mut source.amounts))?;
         }
         let (windows, _) = rollup::read(part, stacks)?;
         source.windows.extend(windows.into_iter().filter(|read| unit.has(read.window.report.wall_start)));
     }
+    in_source(&mut source, &rules.processes(run, row.info.started)?, stacks);
     Ok(Some(source))
 }
 
@@ -134,7 +145,12 @@ fn names(columns: &Columns<'_>, known: &mut HashMap<ProcessKey, Name>) -> Result
     Ok(())
 }
 
-fn take_amounts(columns: &Columns<'_>, unit: Unit, found: &mut Vec<(i64, AmountKey, Amount)>) -> Result<()> {
+/// Adds what rows have whose windows start at a time that is wanted.
+pub(super) fn take_amounts(
+    columns: &Columns<'_>,
+    is_wanted: impl Fn(i64) -> bool,
+    found: &mut Vec<(i64, AmountKey, Amount)>,
+) -> Result<()> {
     let (windows, pids) = (columns.times(WINDOW_START)?, columns.ints(PID)?);
     let (starts, comms) = (columns.times(PROCESS_START)?, columns.texts(COMM)?);
     let (categories, stack_ids) = (columns.texts(CATEGORY)?, columns.ints(STACK_ID)?);
@@ -145,7 +161,7 @@ fn take_amounts(columns: &Columns<'_>, unit: Unit, found: &mut Vec<(i64, AmountK
     let sampled_by = columns.texts(allocations::SAMPLED_BY)?;
     for row in 0..columns.rows() {
         let start = windows.get(row)?;
-        if !unit.has(UnixMicros(start)) {
+        if !is_wanted(start) {
             continue;
         }
         let category = |name: &str| Category::ALL.into_iter().find(|category| category.name() == name);
@@ -170,6 +186,6 @@ fn take_amounts(columns: &Columns<'_>, unit: Unit, found: &mut Vec<(i64, AmountK
 }
 
 /// As windows of a rollup have it.
-fn start_ns(start_us: i64) -> u64 {
+pub(super) fn start_ns(start_us: i64) -> u64 {
     u64::try_from(start_us).unwrap_or(0).saturating_mul(1000)
 }

@@ -57,6 +57,8 @@ struct Service {
 /// What a service has in a unit.
 pub(super) struct Summed {
     pub(super) key: Key,
+    /// What it was called until it was erased, where its file is one of several of services that were.
+    pub(super) erased: Option<TargetText>,
     pub(super) interval_ns: u64,
     /// `None` if no energy was recorded.
     pub(super) domain: Option<Domain>,
@@ -114,14 +116,7 @@ impl Sums {
         for (row, pooled) in report.branches.iter().zip(&read.window.pooled) {
             let Some(Some((key, name))) = places.get(row.thread) else { continue };
             let Some(thread) = report.threads.get(row.thread) else { continue };
-            let branch = Branch {
-                path: row.branch,
-                energy: row.energy,
-                cpu_ns: row.cpu_ns,
-                samples: row.samples,
-                by_bytes: row.by_bytes,
-                pooled: *pooled,
-            };
+            let branch = Branch::of(row, *pooled);
             let stack_id = stacks.table.stack_id(row.branch);
             self.window(key, of.number).add_branch(*name, thread.category, stack_id, &branch);
         }
@@ -189,7 +184,7 @@ fn summed(
     });
     let windows = windows.collect();
     let processes = refs.iter().map(|(name, process)| names::info(name, process)).collect();
-    Summed { key, interval_ns, domain, processes, paths, windows }
+    Summed { key, erased: None, interval_ns, domain, processes, paths, windows }
 }
 
 impl Summed {

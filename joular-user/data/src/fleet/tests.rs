@@ -24,7 +24,8 @@ use crate::{
     shipping::{self, Layout, Shipper},
 };
 
-const MINUTE_US: i64 = 60_000_000;
+pub(super) const MINUTE_US: i64 = 60_000_000;
+pub(super) const MINUTE: Option<u64> = Some(60 * SECOND);
 
 /// 2026-03-02T02:10Z: runs of the fixture begin at 23:00 of the day before.
 pub(super) const NOW: UnixMicros = UnixMicros(1_772_417_400_000_000);
@@ -41,25 +42,41 @@ pub(super) fn ship(place: &Path, host: &str, version: &str, shift_us: i64) {
 }
 
 pub(super) fn ship_as(layout: Layout, place: &Path, host: &str, version: &str, shift_us: i64) {
-    let recorded = tempfile::tempdir().unwrap();
-    let output = ParquetOutput::new(OutputDirectory::create(recorded.path(), None).unwrap(), FLUSH_NS);
-    fixture::play_changed(output, Policy::default(), |event| match event {
-        Event::RunStarted(run) => {
-            (run.run_id, run.host) = (format!("{host}-1"), host.into());
-            run.started.0 += shift_us;
-        }
-        Event::Process(process) => {
+    ship_changed((layout, MINUTE), place, host, shift_us, |event| {
+        if let Event::Process(process) = event {
             // One is called as what is of no service.
             let other = if version == "3" { "[hosts]" } else { "cart" };
             let name = if process.pid.0 == 1 { "shop" } else { other };
             process.service = Some(Service { name: name.into(), version: Some(version.into()), ..Service::default() });
         }
-        Event::Window(window) => window.wall_start.0 += shift_us,
-        Event::RunEnded(end) => end.ended.0 += shift_us,
-        _ => {}
+    });
+}
+
+/// Ships a run of a host that begins later by so much, with changed events.
+/// Windows stay as they were recorded if no other length is given.
+pub(super) fn ship_changed(
+    (layout, window_ns): (Layout, Option<u64>),
+    place: &Path,
+    host: &str,
+    shift_us: i64,
+    change: impl Fn(&mut Event),
+) {
+    let recorded = tempfile::tempdir().unwrap();
+    let output = ParquetOutput::new(OutputDirectory::create(recorded.path(), None).unwrap(), FLUSH_NS);
+    fixture::play_changed(output, Policy::default(), |event| {
+        change(event);
+        match event {
+            Event::RunStarted(run) => {
+                (run.run_id, run.host) = (format!("{host}-1"), host.into());
+                run.started.0 += shift_us;
+            }
+            Event::Window(window) => window.wall_start.0 += shift_us,
+            Event::RunEnded(end) => end.ended.0 += shift_us,
+            _ => {}
+        }
     });
     let options = shipping::Options {
-        window_ns: Some(60 * SECOND),
+        window_ns,
         layout,
         looks_first: false,
         redaction: Redaction::default(),
@@ -82,7 +99,7 @@ pub(super) fn fleet() -> TempDir {
     place
 }
 
-const SPAN: Span = Span::of_hours(6, NOW);
+pub(super) const SPAN: Span = Span::of_hours(6, NOW);
 
 pub(super) fn compacted(place: &Path) -> Compacted {
     let place = SharedPlace::Directory { root: place.to_owned(), owner: None };
@@ -90,7 +107,7 @@ pub(super) fn compacted(place: &Path) -> Compacted {
 }
 
 /// Files by name and content.
-fn assert_same(found: &[(String, Vec<u8>)], expected: &[(String, Vec<u8>)]) {
+pub(super) fn assert_same(found: &[(String, Vec<u8>)], expected: &[(String, Vec<u8>)]) {
     let names = |files: &[(String, Vec<u8>)]| files.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
     assert_eq!(names(found), names(expected));
     let differ = found.iter().zip(expected).filter(|(found, expected)| found != expected);
@@ -98,7 +115,7 @@ fn assert_same(found: &[(String, Vec<u8>)], expected: &[(String, Vec<u8>)]) {
 }
 
 /// What audits say of all runs together.
-fn sums(root: &Path) -> [u64; 8] {
+pub(super) fn sums(root: &Path) -> [u64; 8] {
     let audits = audit::run(root).unwrap();
     assert!(audit::is_well(&audits), "{}", audit::text(&audits));
     let sum = |figure: fn(&RunAudit) -> u64| audits.iter().map(figure).sum();
@@ -115,7 +132,7 @@ fn sums(root: &Path) -> [u64; 8] {
 }
 
 /// By service, version and measure: what reports have.
-fn by_service(root: &Path) -> BTreeMap<String, u64> {
+pub(super) fn by_service(root: &Path) -> BTreeMap<String, u64> {
     let store: Arc<dyn Store> = Arc::new(LocalDirectory::new(root, None));
     let profile = Profile::of_store(&store, &Filter::default(), None).unwrap();
     let mut sums = BTreeMap::new();
@@ -204,8 +221,15 @@ fn a_source_that_cannot_be_read_is_left_out_and_named() {
     fs::write(place.path().join(&name), &bytes[..bytes.len() / 2]).unwrap();
     let done = compacted(place.path());
     assert!(done.left_out().any(|line| line.contains(&name)), "{done:?}");
-    fs::remove_file(place.path().join(&name)).unwrap();
-    assert_eq!(sums(&place.path().join("minutes")), sums(place.path()), "the others are summed");
+    let named = compacted(place.path());
+    assert!(
+        named.left_out().any(|line| line.contains(&name)) && named.minutes.units == 0,
+        "as long as it is so: {named:?}"
+    );
+    // A program that can read it, or the whole file, comes later.
+    fs::write(place.path().join(&name), &bytes).unwrap();
+    assert_eq!(compacted(place.path()).left_out().count(), 0);
+    assert_eq!(sums(&place.path().join("hourly")), sums(place.path()), "all are summed");
 }
 
 #[test]

@@ -87,6 +87,8 @@ impl Span {
 
 /// A tier, and what it is made of.
 pub(super) struct Opened {
+    /// The place, which has the records of what is erased.
+    pub(super) records: Arc<dyn Store>,
     pub(super) from: Arc<dyn Store>,
     pub(super) to: Arc<dyn Store>,
 }
@@ -100,12 +102,12 @@ impl Opened {
         };
         let to = within(place, &root, tier)?;
         TierMark::of_hours(u32::try_from(tier.unit_us() / HOUR_US).unwrap_or(1)).publish(&to)?;
-        Ok(Self { from, to })
+        Ok(Self { records: root, from, to })
     }
 }
 
 /// A tier's folder is a place as the one that it is in.
-fn within(place: &SharedPlace, root: &Arc<dyn Store>, tier: Tier) -> Result<Arc<dyn Store>> {
+pub(super) fn within(place: &SharedPlace, root: &Arc<dyn Store>, tier: Tier) -> Result<Arc<dyn Store>> {
     let path = place.path().join(tier.folder());
     let owner = match place {
         SharedPlace::Directory { owner, .. } => {

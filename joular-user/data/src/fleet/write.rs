@@ -56,15 +56,22 @@ pub(super) fn encode(service: &Summed, unit: Unit, stacks: &ReadStacks, scratch:
     Ok(File { folder: place.folder(&Groups::default()), name: place.name, bytes })
 }
 
+/// How the id of a service's run begins; `None`: that of hosts. `erased` is what it was called until it was erased.
+pub(super) fn run_of(service: Option<&str>, erased: Option<&str>) -> String {
+    let host = service.unwrap_or(HOSTS);
+    let name: String = path_part(host).chars().take(NAME_CHARS).collect();
+    // Names that differ only in what a path has no place for have the same folder. A service may be called as hosts are.
+    let hash = XxHash64::oneshot(service.is_none().into(), erased.unwrap_or(host).as_bytes());
+    format!("{name}-{hash:016x}")
+}
+
 /// A service is the host, so that a question about one reads its files alone.
 fn info(service: &Summed, unit: Unit) -> RunInfo {
     let host = service.key.service.clone().unwrap_or_else(|| TargetText::from(HOSTS));
     let label = service.key.label.map_or("none", |label| label.name());
-    let name: String = path_part(host.raw()).chars().take(NAME_CHARS).collect();
-    // Names that differ only in what a path has no place for have the same folder. A service may be called as hosts are.
-    let hash = XxHash64::oneshot(service.key.service.is_none().into(), host.raw().as_bytes());
+    let run = run_of(service.key.service.as_ref().map(TargetText::raw), service.erased.as_ref().map(TargetText::raw));
     RunInfo {
-        run_id: format!("{name}-{hash:016x}-{label}-{}", unit.start.0 / 1_000_000),
+        run_id: format!("{run}-{label}-{}", unit.start.0 / 1_000_000),
         host,
         started: unit.start,
         boottime_offset_ns: 0,

@@ -7,6 +7,7 @@ use std::{
 };
 
 use jiff::{civil::DateTime, tz::TimeZone};
+use twox_hash::XxHash64;
 
 use crate::{
     dataset::{
@@ -56,6 +57,11 @@ pub(super) fn groups(store: &Arc<dyn Store>, since: Option<UnixMicros>) -> Resul
     }
     groups.values_mut().for_each(|bundles| bundles.sort());
     Ok(groups)
+}
+
+/// Tells bundles of a group's hour from others, in any order. Sums of parts are added up by [`u64::wrapping_add`].
+pub(super) fn names_sum<'a>(names: impl IntoIterator<Item = &'a String>) -> u64 {
+    names.into_iter().fold(0, |sum, name| sum.wrapping_add(XxHash64::oneshot(0, name.as_bytes())))
 }
 
 impl GroupHour {
@@ -116,6 +122,14 @@ mod tests {
         ] {
             assert_eq!(GroupHour::of(Path::new(path)), None, "{path}");
         }
+    }
+
+    #[test]
+    fn other_names_have_another_sum_and_another_order_has_not() {
+        let sum = |names: &[&str]| names_sum(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(sum(&["a", "b"]), sum(&["b", "a"]));
+        assert_eq!(sum(&["a"]).wrapping_add(sum(&["b", "c"])), sum(&["a", "b", "c"]));
+        assert!(sum(&["a", "b"]) != sum(&["a", "c"]) && sum(&["a"]) != sum(&[]));
     }
 
     #[test]

@@ -61,8 +61,8 @@ pub struct Loader<'a> {
     database: Database<'a>,
     /// Bundles that could not be read: they are told once.
     told: HashSet<String>,
-    /// How many bundles of a group's hour have arrived, of those that this knows.
-    arrived: BTreeMap<GroupHour, usize>,
+    /// Which bundles of a group's hour have arrived, of those that this knows: [`listing::names_sum`].
+    arrived: BTreeMap<GroupHour, u64>,
 }
 
 impl<'a> Loader<'a> {
@@ -88,35 +88,38 @@ impl<'a> Loader<'a> {
         self.arrived.retain(|group, _| group.ends_after(since));
         let mut of_hour: (Option<UnixMicros>, HashMap<String, u64>) = (None, HashMap::new());
         for (group, bundles) in groups {
-            if self.arrived.get(&group) == Some(&bundles.len()) {
+            let wanted = listing::names_sum(bundles.iter().map(|bundle| &bundle.name));
+            if self.arrived.get(&group) == Some(&wanted) {
                 continue;
             }
             if of_hour.0 != Some(group.hour) {
                 of_hour = (Some(group.hour), self.database.loaded(&group)?);
             }
             let of_group = |batch: &&String| batch.rsplit_once('/').is_some_and(|(name, _)| name == group.name);
-            let arrived: u64 = of_hour.1.keys().filter(of_group).filter_map(|batch| of_hour.1.get(batch)).sum();
-            // Without a look at the claims, which are files.
-            if arrived != bundles.len() as u64 {
+            let names = of_hour.1.keys().filter(of_group).filter_map(|batch| of_hour.1.get(batch));
+            let arrived = names.fold(0_u64, |sum, names| sum.wrapping_add(*names));
+            // Without a look at the claims, which are files. By names: one may have expired, and another one come.
+            if arrived != wanted {
                 for batch in batch::batches(&self.store, &group, &bundles, now())? {
                     if !of_hour.1.contains_key(&batch.name) {
                         self.load_batch(&group, &batch, loaded)?;
                     }
                 }
             }
-            self.arrived.insert(group, bundles.len());
+            self.arrived.insert(group, wanted);
         }
         Ok(())
     }
 
     fn load_batch(&mut self, group: &GroupHour, batch: &Batch, loaded: &mut Loaded) -> Result<(), LoadError> {
         let mut gathered = Gathered::begin()?;
-        let mut runs = Vec::new();
+        let (mut runs, mut names) = (Vec::new(), Vec::new());
         for name in &batch.bundles {
             match bundle(&self.store, group, name) {
                 Ok(bundle) => {
                     gathered.add(&bundle)?;
                     runs.push(bundle.figures);
+                    names.push(name);
                 }
                 Err(error) if error.file().is_some() => {
                     if self.told.insert(format!("{}/{name}", group.name)) {
@@ -151,7 +154,7 @@ impl<'a> Loader<'a> {
             loaded.batches += 1;
             loaded.runs += runs.len() as u64;
         }
-        self.database.note(group, batch, &runs)?;
+        self.database.note(group, batch, &runs, listing::names_sum(names))?;
         Ok(())
     }
 

@@ -34,7 +34,7 @@ impl Warehouse for Fake {
         }
         if sql.contains("joular.loads") {
             let notes = self.notes.borrow();
-            return Ok(notes.iter().map(|note| format!("[{},{}]\n", note["batch"], note["bundles"])).collect());
+            return Ok(notes.iter().map(|note| format!("[{},{}]\n", note["batch"], note["names"])).collect());
         }
         let of_windows = sql.contains("FROM joular.windows");
         let of_runs = sql.contains("FROM joular.runs") && !self.runs.borrow().is_empty();
@@ -89,6 +89,22 @@ fn each_bundle_is_sent_once_and_new_ones_with_a_batch_of_their_own() {
     put(place.path(), "c", &fixture::bundle("c", SCHEMA_VERSION, &[5]));
     assert_eq!(pass(place.path(), &fake).0.runs, 1);
     assert_eq!(fake.sent.borrow().len(), 2);
+}
+
+#[test]
+fn a_bundle_that_comes_when_another_one_has_expired_is_loaded() {
+    for knows_earlier in [false, true] {
+        let (place, fake) = (place(&["a", "b"]), Fake::default());
+        let store: Arc<dyn Store> = Arc::new(LocalDirectory::new(place.path(), None));
+        let mut first = Loader::new(Arc::clone(&store), &fake, "joular");
+        assert_eq!(first.pass(None).0.runs, 2);
+        fs::remove_file(place.path().join("raw/date=2026-03-01/hour=12/group=0/host=h/a.parquet")).unwrap();
+        put(place.path(), "c", &fixture::bundle("c", SCHEMA_VERSION, &[5]));
+        let mut second = if knows_earlier { first } else { Loader::new(store, &fake, "joular") };
+        let (loaded, result) = second.pass(None);
+        result.unwrap();
+        assert_eq!((loaded.runs, fake.sent.borrow().len()), (1, 2), "{knows_earlier}: there are as many as before");
+    }
 }
 
 #[test]

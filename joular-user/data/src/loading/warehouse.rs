@@ -75,13 +75,11 @@ impl Database<'_> {
         )))
     }
 
-    /// Batches of an hour that have arrived, and how many bundles each has.
+    /// Batches of an hour that have arrived, each with the sum of its bundles' names.
     pub(super) fn loaded(&self, group: &GroupHour) -> Result<HashMap<String, u64>> {
         let hour = group.hour.0 / 1_000_000;
-        let sql = format!(
-            "SELECT batch, max(bundles) FROM {}.loads WHERE hour = toDateTime({hour}) GROUP BY batch",
-            self.name
-        );
+        let sql =
+            format!("SELECT batch, max(names) FROM {}.loads WHERE hour = toDateTime({hour}) GROUP BY batch", self.name);
         Ok(self.rows::<(String, u64)>(&sql)?.into_iter().collect())
     }
 
@@ -99,17 +97,18 @@ impl Database<'_> {
     }
 
     /// Notes that a batch has arrived as a whole.
-    pub(super) fn note(&self, group: &GroupHour, batch: &Batch, runs: &[RunFigures]) -> Result<()> {
+    pub(super) fn note(&self, group: &GroupHour, batch: &Batch, runs: &[RunFigures], names: u64) -> Result<()> {
         let measured_uj = runs.iter().fold(0_i64, |sum, run| sum.saturating_add(run.windows.energy_uj));
         let row = serde_json::json!({
             "batch": batch.name,
             "hour": group.hour.0 / 1_000_000,
             "token": batch.token(),
             "bundles": runs.len(),
+            "names": names,
             "measured_uj": measured_uj,
         });
-        let sql =
-            format!("INSERT INTO {}.loads (batch, hour, token, bundles, measured_uj) FORMAT JSONEachRow", self.name);
+        let columns = "batch, hour, token, bundles, names, measured_uj";
+        let sql = format!("INSERT INTO {}.loads ({columns}) FORMAT JSONEachRow", self.name);
         self.warehouse.insert(&sql, &[("async_insert", "0")], row.to_string().into_bytes())
     }
 

@@ -31,6 +31,12 @@ pub(crate) struct Branch {
 }
 
 impl Branch {
+    /// That of a row.
+    pub(crate) const fn of(row: &BranchRow, pooled: Pooled) -> Self {
+        let BranchRow { branch: path, energy, cpu_ns, samples, by_bytes, .. } = *row;
+        Self { path, energy, cpu_ns, samples, by_bytes, pooled }
+    }
+
     pub(crate) const fn empty(path: BranchIndex) -> Self {
         Self { path, energy: MicroJoules(0), cpu_ns: 0, samples: 0, by_bytes: MicroJoules(0), pooled: Pooled::NONE }
     }

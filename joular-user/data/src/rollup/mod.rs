@@ -169,7 +169,7 @@ fn over_time(files: &RunFiles, length_us: i64) -> Result<(inferred::OfRun, amoun
     let filter = Filter::default();
     let mut data = DataSet::of_files(vec![files.clone()], &filter)?;
     let stack_ids = data.stack_ids.clone();
-    let summed = data.sums(&filter, |_, _| {})?;
+    let summed = data.sums(&filter, &mut |_, _| {})?;
     let inferred = inferred::OfRun::new(length_us);
     let mut over_time = OverTime { stack_ids: &stack_ids, inferred, amounts: amounts::Reading::new(length_us) };
     data.measured(&filter, &summed, &mut over_time)?;

@@ -65,7 +65,8 @@ fn windows_are_cut_by_the_wall_clock() {
         let (rollup, _) = rolled_up(recorded.path(), seconds);
         let mut windows = BTreeMap::new();
         let mut data = DataSet::open(rollup.path(), &Filter::default()).unwrap();
-        data.scan(&Filter::default(), |_, row| _ = windows.insert(row.window_start, row.window_ns / SECOND)).unwrap();
+        data.scan(&Filter::default(), &mut |_, row| _ = windows.insert(row.window_start, row.window_ns / SECOND))
+            .unwrap();
         windows.into_values().collect::<Vec<_>>()
     };
     assert_eq!(lengths(10), [6, 10, 10, 4]);

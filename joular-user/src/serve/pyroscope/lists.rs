@@ -47,7 +47,7 @@ impl Seen {
         filter.unreadable.reading(|| {
             let mut data = DataSet::open(place, filter)?;
             let mut threads = BTreeSet::new();
-            data.scan(filter, |_, row| {
+            data.scan(filter, &mut |_, row| {
                 threads.insert(row.thread);
             })?;
             let recorded = data.measures_of_bytes(filter)?;

@@ -107,7 +107,7 @@ impl<'a> Sums<'a> {
             points: 0,
         };
         let is_of_bytes = matches!(kind, ProfileType::Allocated | ProfileType::Moved(_));
-        let summed = data.sums(filter, |catalog, row| {
+        let summed = data.sums(filter, &mut |catalog, row| {
             if !is_of_bytes {
                 sums.add(catalog, row.thread, (row.run, row.window_start), kind.of_row(row));
             }

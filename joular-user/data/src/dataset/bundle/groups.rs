@@ -116,10 +116,13 @@ pub fn init(place: &Arc<dyn Store>, hosts: NonZeroU32, now: UnixMicros) -> Resul
     let failed =
         |error: serde_json::Error| OutputError::Io { action: "writing", path: path.clone(), source: error.into() };
     let text = serde_json::to_vec(&fleet).map_err(failed)?;
-    match place.publish_new(Path::new(""), FLEET, &text)? {
-        Published::Created => Ok(Init { path, groups: count.get(), since }),
-        Published::AlreadyThere => Err(DataSetError::FleetThere { path }),
+    if place.find(Path::new(""), FLEET)?.is_some() {
+        return Err(DataSetError::FleetThere { path });
     }
+    // It may be there by this call, if an answer was lost.
+    let is_made = place.publish_new(Path::new(""), FLEET, &text)? == Published::Created
+        || StoredFile::new(place, FLEET).read_whole(MAX_BYTES)? == text;
+    if is_made { Ok(Init { path, groups: count.get(), since }) } else { Err(DataSetError::FleetThere { path }) }
 }
 
 #[cfg(test)]

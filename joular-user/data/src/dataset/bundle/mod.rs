@@ -8,6 +8,7 @@
 //!
 //! Only rollups are bundled, and only those that are short and small ([`fits`]): others stay files of one table each.
 
+mod earlier;
 mod groups;
 mod place;
 mod read;
@@ -18,6 +19,7 @@ mod write;
 
 pub use self::groups::{FLEET, Groups, Init, init};
 pub(crate) use self::{
+    earlier::Earlier,
     place::{BundlePlace, place_of},
     read::{found, has_any},
     tier::TierMark,

@@ -56,7 +56,7 @@ pub(crate) fn has_any(store: &Arc<dyn Store>) -> Result<bool> {
 
 /// A bundle as the files of a run, one for each table that a rollup has. Nothing is read yet.
 pub(super) fn open(store: &Arc<dyn Store>, within: &Path, place: FilePlace) -> RunFiles {
-    let bundle = StoredFile::new(store, within);
+    let bundle = StoredFile::bundle(store, within);
     let part = FlushFiles::of(OF_ROLLUPS.map(|table| (table, bundle.in_bundle(table))));
     RunFiles { row: bundle.in_bundle(Runs::NAME), place: place.clone(), parts: vec![(place, part)] }
 }

@@ -52,6 +52,14 @@ impl TierMark {
         Ok(Some(mark))
     }
 
+    /// Whether the folder of a place is a tier.
+    ///
+    /// # Errors
+    /// If that cannot be told.
+    pub(crate) fn is_in(place: &Arc<dyn Store>, folder: &str) -> Result<bool> {
+        Ok(place.find(Path::new(folder), NAME)?.is_some())
+    }
+
     /// Says so, unless that is said already.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::columns::{self, TARGETS};
 
 /// The version of the tables. It rises when a loader needs what the SQL of the version before did not make.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The database, unless another one is named.
 pub const DATABASE: &str = "joular";

@@ -22,13 +22,11 @@ use parquet::{
     },
 };
 
-use super::{
-    align::{self, aligned},
-    figures::RunFigures,
-};
+use super::{align, figures::RunFigures};
 use crate::{
     caught::caught,
     dataset::{
+        align::aligned,
         error::{DataSetError, Result},
         schema::{SCHEMA_VERSION, known_versions, read_versions},
     },

@@ -123,12 +123,14 @@ CREATE TABLE IF NOT EXISTS {db}.loads
     `hour` DateTime('UTC') CODEC(Delta, ZSTD(1)),
     `token` String,
     `bundles` UInt32,
+    `names` UInt64,
     `measured_uj` Int64,
     `loaded_at` DateTime('UTC') DEFAULT now() CODEC(Delta, ZSTD(1))
 )
 ENGINE = ReplacingMergeTree(loaded_at)
 ORDER BY (hour, batch)
 SETTINGS non_replicated_deduplication_window = {blocks};
+ALTER TABLE {db}.loads ADD COLUMN IF NOT EXISTS `names` UInt64 AFTER `bundles`;
 
 {view load_runs to runs}
 SELECT {values of runs}

@@ -13,7 +13,7 @@ use parquet::{
     file::metadata::{ParquetMetaData, RowGroupMetaData},
 };
 
-use super::nested;
+use super::{apart, nested};
 use crate::{
     caught::caught,
     dataset::{
@@ -36,7 +36,7 @@ pub(super) type Builder = ParquetRecordBatchReaderBuilder<Object>;
 
 /// Opens a file of a schema version that is read, and reads its footer.
 pub(super) fn builder(stored: &StoredFile) -> Result<(Builder, Object)> {
-    let file = stored.open()?;
+    let file = apart::opened(stored)?;
     let failed = |cause: ParquetError| match file.failure() {
         Some(cause) => DataSetError::Io { path: stored.path(), cause },
         None => DataSetError::Parquet { path: stored.path(), cause },
@@ -97,7 +97,7 @@ fn value(metadata: &ParquetMetaData, key: &str) -> Option<String> {
 }
 
 /// Checks what a file must be before anything else in it is used.
-fn check(file: &StoredFile, object: &Object, metadata: &ParquetMetaData) -> Result<()> {
+pub(super) fn check(file: &StoredFile, object: &Object, metadata: &ParquetMetaData) -> Result<()> {
     if !has_sound_places(metadata) {
         return Err(DataSetError::Damaged { path: file.path(), problem: "a column is at a negative place".into() });
     }

@@ -69,7 +69,7 @@ impl TableFile {
     pub(super) fn open_asked(file: &StoredFile, asked: &Asked, span: &Span) -> Result<Self> {
         let (builder, object) = builder(file)?;
         let may_have = |group: &RowGroupMetaData| {
-            footer::windows(group, file.table())
+            footer::windows_of(file, group)
                 .is_none_or(|(first, last)| span.may_have(UnixMicros(first), UnixMicros(last)))
         };
         let groups = builder.metadata().row_groups().iter().enumerate();

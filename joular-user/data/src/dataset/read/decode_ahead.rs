@@ -6,6 +6,7 @@
 
 use std::{
     cell::RefCell,
+    path::PathBuf,
     sync::{
         Mutex, PoisonError,
         mpsc::{Receiver, SyncSender, channel, sync_channel},
@@ -18,12 +19,13 @@ use arrow_array::RecordBatch;
 use super::{
     asked::Asked,
     columns::{Columns, TableFile},
+    side_by_side,
     span::Span,
 };
 use crate::dataset::{error::Result, store::StoredFile};
 
-/// More threads do not help, because one thread takes all rows.
-const MAX_THREADS: usize = 8;
+/// Bundles, of a table of which the rows wait for each thread.
+const RUNS_OF_A_THREAD: usize = 4;
 /// Decoded batches of a file that nobody has taken yet.
 const BATCHES_AHEAD: usize = 4;
 /// Files that are worked on at a time; the next one starts when the first of them is taken.
@@ -39,11 +41,20 @@ pub(crate) fn batches(
     span: &Span,
     mut take: impl FnMut(&Columns<'_>) -> Result<()>,
 ) -> Result<()> {
+    take_all(files, span, &mut take)
+}
+
+/// The same for all callers: their code is not compiled into threads and channels of its own for each of them.
+fn take_all(files: &[StoredFile], span: &Span, take: &mut dyn FnMut(&Columns<'_>) -> Result<()>) -> Result<()> {
     let asked = RefCell::default();
     take(&Columns::asking(&asked))?;
     let asked: Asked = asked.into_inner();
     let open = |file: &StoredFile| TableFile::open_asked(file, &asked, span);
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+    // All rows of a table in a bundle are one batch.
+    if is_of_bundles(files) {
+        return files.iter().try_for_each(|file| decoded(file, &asked, span)?.taken(&asked, take));
+    }
+    let threads = side_by_side::threads();
     let (senders, receivers): (Vec<_>, Vec<_>) =
         files.iter().map(|file| (file, sync_channel(BATCHES_AHEAD))).map(ends).unzip();
     let (allow, allowed) = channel();
@@ -78,6 +89,71 @@ pub(crate) fn batches(
             Ok(())
         })
     })
+}
+
+/// The same with the files of each run, which have a span of their own. `take` also gets the place of the run.
+///
+/// # Errors
+/// As [`batches`].
+pub(crate) fn batches_of_runs(
+    runs: &[(Vec<StoredFile>, Span)],
+    mut take: impl FnMut(usize, &Columns<'_>) -> Result<()>,
+) -> Result<()> {
+    take_all_of_runs(runs, &mut take)
+}
+
+fn take_all_of_runs(
+    runs: &[(Vec<StoredFile>, Span)],
+    take: &mut dyn FnMut(usize, &Columns<'_>) -> Result<()>,
+) -> Result<()> {
+    let at_once = RUNS_OF_A_THREAD * side_by_side::threads();
+    let mut asked = None;
+    for (chunk, first) in runs.chunks(at_once).zip((0..).step_by(at_once)) {
+        if !chunk.iter().all(|(files, _)| is_of_bundles(files)) {
+            let mut numbered = chunk.iter().zip(first..);
+            numbered.try_for_each(|((files, span), run)| take_all(files, span, &mut |columns| take(run, columns)))?;
+            continue;
+        }
+        let asked = match &mut asked {
+            Some(asked) => &*asked,
+            none => {
+                let asking = RefCell::default();
+                take(first, &Columns::asking(&asking))?;
+                &*none.insert(asking.into_inner())
+            }
+        };
+        let of_run = |(files, span): &(Vec<StoredFile>, Span)| {
+            files.iter().map(|file| decoded(file, asked, span)).collect::<Result<Vec<_>>>()
+        };
+        for (decoded, run) in side_by_side::in_order(chunk, of_run).into_iter().zip(first..) {
+            decoded?.iter().try_for_each(|file| file.taken(asked, &mut |columns| take(run, columns)))?;
+        }
+    }
+    Ok(())
+}
+
+fn is_of_bundles(files: &[StoredFile]) -> bool {
+    files.iter().all(|file| file.table().is_some())
+}
+
+/// All rows of a table in a bundle.
+struct Decoded {
+    path: PathBuf,
+    version: i64,
+    batches: Vec<RecordBatch>,
+}
+
+fn decoded(file: &StoredFile, asked: &Asked, span: &Span) -> Result<Decoded> {
+    let mut rows = TableFile::open_asked(file, asked, span)?;
+    let batches = std::iter::from_fn(|| rows.next_batch()).collect::<Result<Vec<_>>>()?;
+    Ok(Decoded { path: file.path(), version: rows.version(), batches })
+}
+
+impl Decoded {
+    fn taken(&self, asked: &Asked, take: &mut dyn FnMut(&Columns<'_>) -> Result<()>) -> Result<()> {
+        let columns = |batch| Columns::of(&self.path, self.version, batch, Some(asked));
+        self.batches.iter().try_for_each(|batch| take(&columns(batch)))
+    }
 }
 
 /// Each with the version of its file's schema.

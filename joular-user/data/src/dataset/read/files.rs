@@ -12,7 +12,7 @@ use crate::dataset::{
     column::Table,
     error::{DataSetError, Result},
     layout::{FilePlace, RunName},
-    store::{Part, Store, StoredFile},
+    store::{Hour, Part, Store, StoredFile},
     tables::{Runs, TABLES},
 };
 
@@ -67,6 +67,12 @@ impl RunFiles {
         tables.iter().flat_map(|table| self.parts.iter().filter_map(|(_, part)| part.named(table)))
     }
 
+    /// The hour that a bundle's folders say it began in.
+    pub(crate) fn hour(&self) -> Option<Hour> {
+        let mut folders = self.row.within().iter().skip(1).map(|folder| folder.to_str());
+        Hour::of_folders(folders.next()??, folders.next()??)
+    }
+
     /// Whether it is one file with all tables.
     pub(crate) const fn is_bundle(&self) -> bool {
         self.row.table().is_some()
@@ -107,6 +113,18 @@ pub(crate) fn find(store: &Arc<dyn Store>) -> Result<Vec<RunFiles>> {
 /// # Errors
 /// If there is no run, or the store cannot be listed.
 pub(crate) fn find_all(store: &Arc<dyn Store>, part: &Part) -> Result<Found> {
+    found(store, part, false)
+}
+
+/// The same with all files: a run that is both is there twice.
+///
+/// # Errors
+/// As [`find_all`].
+pub(crate) fn find_each(store: &Arc<dyn Store>, part: &Part) -> Result<Found> {
+    found(store, part, true)
+}
+
+fn found(store: &Arc<dyn Store>, part: &Part, wants_both: bool) -> Result<Found> {
     let tables: Vec<&str> = [Runs::NAME].into_iter().chain(TABLES).collect();
     let mut rows: Vec<(FilePlace, StoredFile)> = Vec::new();
     let mut parts: BTreeMap<RunName, BTreeMap<FilePlace, FlushFiles>> = BTreeMap::new();
@@ -121,8 +139,8 @@ pub(crate) fn find_all(store: &Arc<dyn Store>, part: &Part) -> Result<Found> {
         }
     }
     let bundles = bundle::found(store, part)?;
-    rows.retain(|(place, _)| !bundles.contains_key(&place.run()));
-    parts.retain(|run, _| !bundles.contains_key(run));
+    rows.retain(|(place, _)| wants_both || !bundles.contains_key(&place.run()));
+    parts.retain(|run, _| wants_both || !bundles.contains_key(run));
     rows.extend(earlier_rows(store, part, &rows, &parts)?);
     let mut runs: Vec<RunFiles> = bundles.into_values().collect();
     for (place, row) in rows {

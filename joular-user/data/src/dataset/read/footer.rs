@@ -51,7 +51,7 @@ impl Footer {
             of_table.map(|column| natural(column.num_values())).max()
         };
         let load = groups.iter().filter_map(values).fold(0, u64::saturating_add);
-        let ranges = || groups.iter().filter_map(|group| windows(group, table));
+        let ranges = || groups.iter().filter_map(|group| windows_of(file, group));
         Ok(Self {
             schema: nested::schema(builder.schema(), table),
             metadata: own.map(|pair| (pair.key.clone(), value(pair))).collect(),
@@ -60,6 +60,11 @@ impl Footer {
             windows: ranges().map(|(first, _)| first).min().zip(ranges().map(|(_, last)| last).max()),
         })
     }
+}
+
+/// First and last `window_start` of a row group of a file, if they are known.
+pub(super) fn windows_of(file: &StoredFile, group: &RowGroupMetaData) -> Option<(i64, i64)> {
+    windows(group, file.table()).or_else(|| file.near()?.windows())
 }
 
 /// First and last `window_start` of a row group, if it has them; of any table in a bundle, those of its windows.

@@ -1,5 +1,6 @@
 //! Turns files into rows with named values again, and rows into the work of windows.
 
+mod apart;
 pub(crate) mod asked;
 mod builder;
 pub(crate) mod columns;
@@ -12,6 +13,7 @@ pub(crate) mod method_spans;
 mod nested;
 pub(crate) mod rollup;
 pub(crate) mod run_row;
+mod side_by_side;
 pub mod span;
 pub(crate) mod stacks;
 pub mod unreadable;

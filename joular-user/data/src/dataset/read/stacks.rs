@@ -31,6 +31,15 @@ impl ReadStacks {
         self.by_id.get(&stack_id).copied()
     }
 
+    /// Adds a path of frames that no file has, and returns its id.
+    pub(crate) fn add(&mut self, frames: &[Frame], quality: PathQuality) -> i64 {
+        let ids: Vec<_> = frames.iter().map(|frame| self.table.frame_id(frame.clone())).collect();
+        let index = self.table.branch_index(&ids, quality);
+        let stack_id = self.table.stack_id(index);
+        self.by_id.insert(stack_id, index);
+        stack_id
+    }
+
     /// Adds a file's stacks. Each must have the ids that its frames give.
     pub(crate) fn read(&mut self, file: &StoredFile) -> Result<()> {
         TableFile::open(file)?.batches(|columns| self.take(columns))

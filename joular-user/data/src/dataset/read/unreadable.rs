@@ -18,15 +18,18 @@ use super::{
     files::{self, Found, RunFiles},
     footer::Footer,
     run_row::{self, RunRow},
+    side_by_side,
 };
 use crate::{
     dataset::{
+        bundle::Earlier,
         column::Table as _,
         error::{DataSetError, OfDataSet, Result},
         layout::RunName,
         store::{Part, Store, StoredFile},
         tables::Marks,
     },
+    model::units::UnixMicros,
     text::escape,
 };
 
@@ -37,6 +40,17 @@ const MAX_NAMED: usize = 3;
 /// command reads leaves out the same runs.
 #[derive(Clone, Debug, Default)]
 pub struct Unreadable(Option<Arc<Mutex<LeftOut>>>);
+
+/// What is read of a run, by which it is known when it began.
+pub(crate) trait Begun {
+    fn began(&self) -> UnixMicros;
+}
+
+impl Begun for RunRow {
+    fn began(&self) -> UnixMicros {
+        self.info.started
+    }
+}
 
 /// The runs that were left out, by data set and name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,15 +101,24 @@ impl Unreadable {
         store: &Arc<dyn Store>,
         parts: &[Part],
         is_wanted: impl Fn(&RunFiles) -> bool,
-        read: impl Fn(&RunFiles) -> Result<T>,
-    ) -> Result<Vec<(T, RunFiles)>> {
+        read: impl Fn(&RunFiles) -> Result<T> + Sync,
+    ) -> Result<Vec<(T, RunFiles)>>
+    where
+        T: Begun + Send,
+    {
         let mut found = files::find_parts(store, parts)?;
         if let (None, Some(run)) = (&self.0, found.without_row.first()) {
             return Err(run.no_row(store));
         }
         found.runs.retain(&is_wanted);
         found.without_row.retain(&is_wanted);
-        self.kept(store, found, read)
+        // What is over before the first of them is over before all; `None` is less than any moment.
+        let begin = parts.iter().map(|part| part.begin).min().flatten();
+        let earlier = Earlier::taken_from(&mut found.runs, begin);
+        let more = |kept: &[(T, RunFiles)]| {
+            earlier.wanted(&kept.iter().map(|(read, files)| (files.place.run(), read.began())).collect())
+        };
+        self.kept(store, found, more, read)
     }
 
     /// The same with the rows of the runs.
@@ -120,46 +143,44 @@ impl Unreadable {
     ///
     /// # Errors
     /// As [`Self::runs`].
-    pub(crate) fn rows<T>(
+    pub(crate) fn rows<T: Send>(
         &self,
         store: &Arc<dyn Store>,
         is_wanted: impl Fn(&RunFiles) -> bool,
-        read: impl Fn(&RunFiles) -> Result<T>,
+        read: impl Fn(&RunFiles) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
         let runs = files::rows_alone(store)?.into_iter().filter(is_wanted).collect();
-        let kept = self.kept(store, Found { runs, without_row: Vec::new() }, read)?;
+        let kept = self.kept(store, Found { runs, without_row: Vec::new() }, |_| Vec::new(), read)?;
         Ok(kept.into_iter().map(|(read, _)| read).collect())
     }
 
-    fn kept<T>(
+    /// `more` says which others are wanted, when those that were found are read.
+    fn kept<T: Send>(
         &self,
         store: &Arc<dyn Store>,
         Found { runs, without_row }: Found,
-        read: impl Fn(&RunFiles) -> Result<T>,
+        more: impl FnOnce(&[(T, RunFiles)]) -> Vec<RunFiles>,
+        read: impl Fn(&RunFiles) -> Result<T> + Sync,
     ) -> Result<Vec<(T, RunFiles)>> {
-        StoredFile::expect(runs.iter().flat_map(|files| [&files.row].into_iter().chain(files.of(&[Marks::NAME]))));
-        let Some(mut left_out) = self.lock() else {
-            return runs.into_iter().map(|files| Ok((read(&files)?, files))).collect();
-        };
-        let of_data_set = left_out.data_sets.entry(store.path().into()).or_default();
-        let (mut kept, mut failed) = (Vec::new(), Vec::new());
-        for files in runs.into_iter().filter(|files| !of_data_set.has_skipped(files)) {
-            match read(&files) {
-                Ok(read) => kept.push((read, files)),
-                Err(error) if error.file().is_some() => failed.push((files, error)),
-                Err(error) => return Err(error),
-            }
-        }
-        for files in without_row.into_iter().filter(|files| !of_data_set.has_skipped(files)) {
+        let mut guard = self.lock();
+        let left_out = guard.as_mut().map(|left_out| left_out.data_sets.entry(store.path().into()).or_default());
+        let mut reading = Reading { left_out, kept: Vec::new(), failed: Vec::new() };
+        reading.take(runs, &read)?;
+        let more = more(&reading.kept);
+        reading.take(more, &read)?;
+        let Reading { left_out, mut kept, mut failed } = reading;
+        kept.sort_by(|(_, a), (_, b)| a.place.cmp(&b.place));
+        let Some(left_out) = left_out else { return Ok(kept) };
+        for files in without_row.into_iter().filter(|files| !left_out.has_skipped(files)) {
             let error = files.no_row(store);
             failed.push((files, error));
         }
         if kept.is_empty() && !failed.is_empty() {
             return Err(failed.swap_remove(0).1);
         }
-        failed.iter().for_each(|(files, error)| of_data_set.skip(files, error));
-        of_data_set.read = kept.iter().map(|(_, files)| files.clone()).collect();
-        of_data_set.looked_at = of_data_set.looked_at.max(kept.len() + of_data_set.skipped.len());
+        failed.iter().for_each(|(files, error)| left_out.skip(files, error));
+        left_out.read = kept.iter().map(|(_, files)| files.clone()).collect();
+        left_out.looked_at = left_out.looked_at.max(kept.len() + left_out.skipped.len());
         Ok(kept)
     }
 
@@ -198,6 +219,31 @@ impl Unreadable {
             skipped: data_sets().flat_map(|runs| runs.skipped.values()).cloned().collect(),
             looked_at: data_sets().map(|runs| runs.looked_at).sum(),
         }
+    }
+}
+
+/// Runs that are read.
+struct Reading<'a, T> {
+    /// `None`: one that cannot be read is an error.
+    left_out: Option<&'a mut Runs>,
+    kept: Vec<(T, RunFiles)>,
+    failed: Vec<(RunFiles, DataSetError)>,
+}
+
+impl<T: Send> Reading<'_, T> {
+    fn take(&mut self, runs: Vec<RunFiles>, read: impl Fn(&RunFiles) -> Result<T> + Sync) -> Result<()> {
+        StoredFile::expect(runs.iter().flat_map(|files| [&files.row].into_iter().chain(files.of(&[Marks::NAME]))));
+        let is_skipped = |files: &RunFiles| self.left_out.as_ref().is_some_and(|left_out| left_out.has_skipped(files));
+        let runs: Vec<RunFiles> = runs.into_iter().filter(|files| !is_skipped(files)).collect();
+        let read = side_by_side::in_order(&runs, read);
+        for (files, read) in runs.into_iter().zip(read) {
+            match read {
+                Ok(read) => self.kept.push((read, files)),
+                Err(error) if self.left_out.is_some() && error.file().is_some() => self.failed.push((files, error)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 }
 

@@ -5,10 +5,10 @@
 //! names that the clouds' own tools use.
 
 mod ahead;
+mod client;
 mod errors;
 mod file;
 mod listing;
-mod recent;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,16 +16,12 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock, PoisonError},
-    time::Duration,
 };
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use object_store::{
-    ClientConfigKey, Error, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, RetryConfig,
-    aws::{AmazonS3Builder, AmazonS3ConfigKey},
-    azure::{AzureConfigKey, MicrosoftAzureBuilder},
-    gcp::{GoogleCloudStorageBuilder, GoogleConfigKey},
+    Error, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, UpdateVersion,
     path::Path as Key,
 };
 use tokio::runtime::{Builder, Runtime};
@@ -33,12 +29,8 @@ use tokio::runtime::{Builder, Runtime};
 use self::{
     ahead::Ahead,
     file::{BucketFile, Named, SMALL_BYTES, get},
-    recent::Recent,
 };
-use super::{
-    Claim, ClaimKind, Object, Part, Published, Stamp, Store,
-    place::{BucketUrl, Cloud},
-};
+use super::{Claim, ClaimKind, Near, Object, Part, Published, Stamp, Store, near::Spill, place::BucketUrl};
 use crate::{
     dataset::{
         bundle::{BUNDLES, place_of},
@@ -47,17 +39,8 @@ use crate::{
     output::{OutputError, Result},
 };
 
-/// For one request, answer included. The client's own name for times.
-const REQUEST: &str = "60s";
-const CONNECT: &str = "10s";
-
 /// Requests at once.
 const IN_FLIGHT: usize = 64;
-
-/// Retries within one operation: enough for an answer that was lost. Shipping tries again by itself, and people would
-/// rather know.
-const RETRIES: usize = 4;
-const RETRY: Duration = Duration::from_secs(30);
 
 /// A bucket, or what has a prefix in it.
 pub(super) struct Bucket {
@@ -68,8 +51,9 @@ pub(super) struct Bucket {
     /// Size and tag of files that were listed.
     listed: Mutex<HashMap<PathBuf, (u64, Option<String>)>>,
     ahead: Arc<Ahead>,
-    /// Bundles.
-    recent: Recent,
+    spill: Arc<Spill>,
+    /// Bundles, each by what the bucket calls this content of it.
+    near: Mutex<HashMap<PathBuf, (Option<String>, Arc<Near>)>>,
 }
 
 /// What talks to a bucket.
@@ -106,14 +90,15 @@ impl Bucket {
     pub(super) fn new(url: &Path, place: &BucketUrl) -> io::Result<Self> {
         // Another part of the program may have chosen already, the same.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let store = client(place).map_err(|error| errors::told(&error))?;
+        let store = client::of(place).map_err(|error| errors::told(&error))?;
         Ok(Self::of_client(url, &place.prefix, store))
     }
 
     fn of_client(url: &Path, prefix: &str, store: Box<dyn ObjectStore>) -> Self {
         let client = Arc::new(Client { store, runtime: OnceLock::new() });
         let (url, prefix) = (url.to_owned(), prefix.to_owned());
-        Self { url, prefix, client, listed: Mutex::default(), ahead: Arc::default(), recent: Recent::default() }
+        let (listed, ahead) = (Mutex::default(), Arc::default());
+        Self { url, prefix, client, listed, ahead, spill: Arc::default(), near: Mutex::default() }
     }
 
     fn key(&self, within: &Path) -> Result<Key, Error> {
@@ -133,18 +118,21 @@ impl Bucket {
         (is_file || place_of(Path::new(within)).is_some()).then(|| within.into())
     }
 
-    fn put(&self, action: &'static str, folder: &Path, name: &str, bytes: &[u8], mode: PutMode) -> Result<Published> {
-        let path = folder.join(name);
-        let put = self.key(&path).and_then(|key| {
+    fn put(&self, path: &Path, bytes: &[u8], mode: PutMode) -> Result<Published, Error> {
+        let put = self.key(path).and_then(|key| {
             let payload = PutPayload::from(bytes.to_vec());
             let options = PutOptions::from(mode);
             self.client.wait(async { self.client.store.put_opts(&key, payload, options).await })
         });
         match put {
             Ok(_) => Ok(Published::Created),
-            Err(Error::AlreadyExists { .. }) => Ok(Published::AlreadyThere),
-            Err(error) => Err(self.failed(action, &path, &error)),
+            Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(Published::AlreadyThere),
+            Err(error) => Err(error),
         }
+    }
+
+    fn unwritten(&self, path: &Path) -> impl Fn(Error) -> OutputError {
+        move |error| self.failed("writing", path, &error)
     }
 
     fn failed(&self, action: &'static str, within: &Path, error: &Error) -> OutputError {
@@ -204,6 +192,13 @@ impl Bucket {
     async fn size_of(&self, key: &Key) -> Result<u64, Error> {
         Ok(self.client.store.head(key).await?.size)
     }
+
+    /// As the bucket has it now, whatever was listed.
+    fn stamp_now(&self, file: &Path) -> Result<Stamp, Error> {
+        let key = self.key(file)?;
+        let found = self.client.wait(async { self.client.store.head(&key).await })?;
+        Ok(Stamp { size_bytes: found.size, tag: found.e_tag })
+    }
 }
 
 impl Store for Bucket {
@@ -241,28 +236,33 @@ impl Store for Bucket {
 
     fn expect(&self, files: &mut dyn Iterator<Item = &Path>) {
         let mut seen = HashSet::new();
-        let listed =
-            files.filter(|file| seen.insert(file.to_owned())).filter_map(|file| Some((file, self.listed(file)?)));
-        let wanted = listed.filter(|(file, named)| !self.recent.has(file, named.tag.as_deref()));
-        self.ahead.begin(&self.client, wanted.map(|(file, named)| (file.to_owned(), named)).collect());
+        let wanted = files.filter(|file| seen.insert(file.to_owned()));
+        let listed = wanted.filter_map(|file| Some((file.to_owned(), self.listed(file)?)));
+        self.ahead.begin(&self.client, listed.collect());
+    }
+
+    fn near(&self, bundle: &Path) -> Option<Arc<Near>> {
+        let tag = self.listed(bundle)?.tag;
+        let new = || (tag.clone(), Arc::new(Near::within(&self.spill)));
+        let mut near = self.near.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = near.entry(bundle.to_owned()).or_insert_with(new);
+        if known.0 != tag {
+            *known = new();
+        }
+        Some(Arc::clone(&known.1))
     }
 
     fn open(&self, file: &Path) -> ReadResult<Object> {
-        let is_bundle = file.starts_with(BUNDLES);
-        let tag = self.listed(file).and_then(|named| named.tag);
         let of_bytes = |bytes: Bytes| {
-            if is_bundle {
-                self.recent.keep(file, tag.as_deref(), &bytes);
-            }
             let size_bytes = bytes.len() as u64;
             Ok(Object::new(bytes, size_bytes))
         };
-        if let Some(bytes) = self.recent.get(file, tag.as_deref()).or_else(|| self.ahead.take(file)) {
+        if let Some(bytes) = self.ahead.take(file) {
             return of_bytes(bytes);
         }
         let unread = |error: Error| self.unread(file, &error);
         let named = self.named(file).map_err(unread)?;
-        if is_bundle && (1..=SMALL_BYTES).contains(&named.size_bytes) {
+        if file.starts_with(BUNDLES) && (1..=SMALL_BYTES).contains(&named.size_bytes) {
             return of_bytes(self.client.wait(get(&self.client, &named, 0..named.size_bytes)).map_err(unread)?);
         }
         let size_bytes = named.size_bytes;
@@ -270,16 +270,35 @@ impl Store for Bucket {
     }
 
     fn stamp(&self, file: &Path) -> ReadResult<Stamp> {
-        let Named { size_bytes, tag, .. } = self.named(file).map_err(|error| self.unread(file, &error))?;
-        Ok(Stamp { size_bytes, tag })
+        if let Some(Named { size_bytes, tag, .. }) = self.listed(file) {
+            return Ok(Stamp { size_bytes, tag });
+        }
+        self.stamp_now(file).map_err(|error| self.unread(file, &error))
     }
 
     fn publish(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
-        self.put("writing", folder, name, bytes, PutMode::Overwrite).map(drop)
+        let path = folder.join(name);
+        self.put(&path, bytes, PutMode::Overwrite).map(drop).map_err(self.unwritten(&path))
     }
 
     fn publish_new(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<Published> {
-        self.put("writing", folder, name, bytes, PutMode::Create)
+        let path = folder.join(name);
+        self.put(&path, bytes, PutMode::Create).map_err(self.unwritten(&path))
+    }
+
+    fn publish_over(&self, folder: &Path, name: &str, bytes: &[u8], before: Option<&Stamp>) -> ReadResult<Published> {
+        let Some(before) = before else { return Ok(self.publish_new(folder, name, bytes)?) };
+        let path = folder.join(name);
+        let version = UpdateVersion { e_tag: before.tag.clone(), version: None };
+        let put = match self.put(&path, bytes, PutMode::Update(version)) {
+            Err(error) if errors::knows_no_condition(&error) => match self.stamp_now(&path) {
+                Ok(now) if now == *before => self.put(&path, bytes, PutMode::Overwrite),
+                Ok(_) | Err(Error::NotFound { .. }) => Ok(Published::AlreadyThere),
+                Err(error) => Err(error),
+            },
+            put => put,
+        };
+        Ok(put.map_err(self.unwritten(&path))?)
     }
 
     fn remove(&self, file: &Path) -> Result<()> {
@@ -329,38 +348,6 @@ impl Drop for Bucket {
     fn drop(&mut self) {
         self.ahead.end();
     }
-}
-
-/// By the environment.
-fn client(place: &BucketUrl) -> Result<Box<dyn ObjectStore>, Error> {
-    let retry = RetryConfig { max_retries: RETRIES, retry_timeout: RETRY, ..RetryConfig::default() };
-    let agent = concat!("joular-bpf/", env!("CARGO_PKG_VERSION"));
-    let settings = [
-        (ClientConfigKey::Timeout, REQUEST),
-        (ClientConfigKey::ConnectTimeout, CONNECT),
-        (ClientConfigKey::UserAgent, agent),
-    ];
-    Ok(match place.cloud {
-        Cloud::S3 => {
-            let builder = AmazonS3Builder::from_env().with_bucket_name(&place.bucket).with_retry(retry);
-            let set =
-                |builder: AmazonS3Builder, (key, value)| builder.with_config(AmazonS3ConfigKey::Client(key), value);
-            Box::new(settings.into_iter().fold(builder, set).build()?)
-        }
-        Cloud::Google => {
-            let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(&place.bucket).with_retry(retry);
-            let set = |builder: GoogleCloudStorageBuilder, (key, value)| {
-                builder.with_config(GoogleConfigKey::Client(key), value)
-            };
-            Box::new(settings.into_iter().fold(builder, set).build()?)
-        }
-        Cloud::Azure => {
-            let builder = MicrosoftAzureBuilder::from_env().with_container_name(&place.bucket).with_retry(retry);
-            let set =
-                |builder: MicrosoftAzureBuilder, (key, value)| builder.with_config(AzureConfigKey::Client(key), value);
-            Box::new(settings.into_iter().fold(builder, set).build()?)
-        }
-    })
 }
 
 #[cfg(test)]

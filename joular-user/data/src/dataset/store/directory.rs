@@ -11,7 +11,7 @@ use std::{
     fs::{self, OpenOptions},
     hash::{BuildHasher as _, RandomState},
     io,
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::{Component, Path, PathBuf},
     sync::Arc,
 };
@@ -19,7 +19,7 @@ use std::{
 use rustix::fs::OFlags;
 
 use super::{
-    Claim, ClaimKind, Object, Part, Published, Room, Store,
+    Claim, ClaimKind, Object, Part, Published, Room, Stamp, Store,
     create::no_links,
     held::{HeldDirectory, Obstacle},
     lock::{self, LOCK},
@@ -196,6 +196,17 @@ impl Store for LocalDirectory {
         let opened = OpenOptions::new().read(true).custom_flags(flags).open(&path).map_err(failed)?;
         let metadata = opened.metadata().map_err(failed)?;
         if metadata.is_file() { Ok(Object::new(opened, metadata.len())) } else { Err(DataSetError::NotAFile { path }) }
+    }
+
+    /// A file that replaces another one is a new one.
+    fn stamp(&self, file: &Path) -> ReadResult<Stamp> {
+        let path = self.root.join(file);
+        let metadata = fs::symlink_metadata(&path).map_err(|cause| DataSetError::Io { path: path.clone(), cause })?;
+        if !metadata.is_file() {
+            return Err(DataSetError::NotAFile { path });
+        }
+        let tag = format!("{:x}-{:x}-{:x}", metadata.ino(), metadata.mtime(), metadata.mtime_nsec());
+        Ok(Stamp { size_bytes: metadata.len(), tag: Some(tag) })
     }
 
     fn publish(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {

@@ -16,7 +16,7 @@ use std::{
 use bytes::Bytes;
 
 use self::small::{SMALL_BYTES, SmallFiles};
-use super::{Claim, ClaimKind, Object, Part, Published, Room, Stamp, Store, place::Place};
+use super::{Claim, ClaimKind, Near, Object, Part, Published, Room, Stamp, Store, place::Place};
 use crate::{
     dataset::{
         bundle::{BUNDLES, FLEET},
@@ -231,6 +231,10 @@ impl Store for Kept {
 
     fn expect(&self, files: &mut dyn Iterator<Item = &Path>) {
         self.inner.expect(&mut files.filter(|file| !self.small.has(file, self.inner.stamp(file).ok().as_ref())));
+    }
+
+    fn near(&self, bundle: &Path) -> Option<Arc<Near>> {
+        self.inner.near(bundle)
     }
 
     fn data_set_of<'a>(&self, file: &'a Path) -> (Option<&'a Path>, &'a Path) {

@@ -12,6 +12,7 @@ mod held;
 mod kept;
 mod lifecycle;
 pub mod lock;
+mod near;
 mod object;
 mod output_directory;
 mod part;
@@ -30,11 +31,13 @@ use std::{
     sync::Arc,
 };
 
+pub(crate) use self::near::Content;
 pub use self::{
     create::create_directories,
     directory::LocalDirectory,
     kept::{Keeper, keep},
     lifecycle::lifecycle,
+    near::Near,
     object::{Object, ReadAt},
     output_directory::OutputDirectory,
     part::{Hour, Part},
@@ -93,6 +96,11 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Says which files will be opened next, in this order: a store that is far away may fetch them meanwhile.
     fn expect(&self, _files: &mut dyn Iterator<Item = &Path>) {}
 
+    /// Where the bundle at this path is kept near, of a store that is far away.
+    fn near(&self, _bundle: &Path) -> Option<Arc<Near>> {
+        None
+    }
+
     /// The folder of the data set that a file belongs to, and the file's path within that. There is a folder only
     /// where this unites several data sets.
     fn data_set_of<'a>(&self, file: &'a Path) -> (Option<&'a Path>, &'a Path) {
@@ -127,6 +135,35 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// # Errors
     /// If it cannot be written; nothing of it is left behind then.
     fn publish_new(&self, folder: &Path, name: &str, bytes: &[u8]) -> Result<Published, OutputError>;
+
+    /// Makes `bytes` the content of `name` within `folder`, if it still is what `before` says, or still is not there. So whoever
+    /// looked at it long ago does not undo what another one has written since. A store that cannot do both at once looks just
+    /// before it writes.
+    ///
+    /// # Errors
+    /// If it cannot be looked at or written.
+    fn publish_over(&self, folder: &Path, name: &str, bytes: &[u8], before: Option<&Stamp>) -> Result<Published> {
+        let file = folder.join(name);
+        match before {
+            None => Ok(self.publish_new(folder, name, bytes)?),
+            Some(_) if self.stamp_if_any(&file)?.as_ref() == before => {
+                self.publish(folder, name, bytes)?;
+                Ok(Published::Created)
+            }
+            Some(_) => Ok(Published::AlreadyThere),
+        }
+    }
+
+    /// The stamp of a file that may not be there.
+    ///
+    /// # Errors
+    /// As [`Self::stamp`].
+    fn stamp_if_any(&self, file: &Path) -> Result<Option<Stamp>> {
+        match self.stamp(file) {
+            Err(error) if error.is_gone() => Ok(None),
+            stamp => stamp.map(Some),
+        }
+    }
 
     /// Removes a file, or does nothing if there is none.
     ///
@@ -164,7 +201,7 @@ pub trait Store: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
     pub size_bytes: u64,
-    /// What a bucket calls the content (`ETag`).
+    /// What a bucket calls the content (`ETag`); of a directory, which file it is and when it was written.
     pub tag: Option<String>,
 }
 
@@ -222,10 +259,11 @@ fn bucket(_root: &Path, _url: &BucketUrl) -> io::Result<Arc<dyn Store>> {
     Err(io::Error::other("this joular-bpf was built without the feature object-store"))
 }
 
-/// What became of a file that was to be new.
+/// What became of a file that was to be new, or to replace a certain one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Published {
     Created,
+    /// Another one is there, and stays.
     AlreadyThere,
 }
 
@@ -264,16 +302,27 @@ pub struct StoredFile {
     within: PathBuf,
     /// Of a file that has all tables: the one that is read.
     table: Option<&'static str>,
+    /// Of the same, in a store that is far away.
+    near: Option<Arc<Near>>,
 }
 
 impl StoredFile {
     pub fn new(store: &Arc<dyn Store>, within: impl Into<PathBuf>) -> Self {
-        Self { store: Arc::clone(store), within: within.into(), table: None }
+        Self { store: Arc::clone(store), within: within.into(), table: None, near: None }
     }
 
     /// A table of a bundle ([`super::bundle`]).
     pub(crate) fn in_bundle(&self, table: &'static str) -> Self {
         Self { table: Some(table), ..self.clone() }
+    }
+
+    /// A bundle. Whoever reads a table of it finds it near, if another one has been read.
+    pub(crate) fn bundle(store: &Arc<dyn Store>, within: &Path) -> Self {
+        Self { near: store.near(within), ..Self::new(store, within) }
+    }
+
+    pub(crate) fn near(&self) -> Option<&Near> {
+        self.near.as_deref()
     }
 
     /// The table that is read of a bundle; `None`: the file is of one table.
@@ -283,8 +332,9 @@ impl StoredFile {
 
     /// Says that these files will be opened next: see [`Store::expect`].
     pub(crate) fn expect<'a>(files: impl Iterator<Item = &'a Self>) {
+        let is_near = |file: &Self| file.near().is_some_and(Near::is_kept);
         let mut of_stores: Vec<(&Arc<dyn Store>, Vec<&Path>)> = Vec::new();
-        for file in files {
+        for file in files.filter(|file| !is_near(file)) {
             match of_stores.iter_mut().find(|(store, _)| Arc::ptr_eq(store, &file.store)) {
                 Some((_, within)) => within.push(&file.within),
                 None => of_stores.push((&file.store, vec![&file.within])),

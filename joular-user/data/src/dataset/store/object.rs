@@ -67,7 +67,7 @@ impl Object {
     }
 
     /// Asks for all of it at once: of an object in a bucket, each time costs a request.
-    pub(super) fn read_all(self) -> io::Result<Vec<u8>> {
+    pub(crate) fn read_all(self) -> io::Result<Vec<u8>> {
         let mut all = vec![0; usize::try_from(self.size_bytes).unwrap_or(usize::MAX)];
         let mut reader = ObjectReader { object: self, at: 0 };
         let mut count = 0;

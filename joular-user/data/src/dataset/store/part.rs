@@ -21,6 +21,12 @@ impl Hour {
         Self { date: date(moment), hour: hour(moment) }
     }
 
+    /// That of folders of bundles.
+    pub(crate) fn of_folders(date_folder: &str, hour_folder: &str) -> Option<Self> {
+        let (date, hour) = (date_folder.strip_prefix("date=")?, hour_folder.strip_prefix("hour=")?);
+        Some(Self { date: date.to_owned(), hour: hour.to_owned() })
+    }
+
     /// That of the same date.
     #[must_use]
     pub fn first_of_day(self) -> Self {
@@ -41,6 +47,8 @@ pub struct Part {
     pub services: Option<Vec<String>>,
     /// Of bundles: the first and the last hour in which one may have begun.
     pub hours: (Option<Hour>, Option<Hour>),
+    /// Of bundles: the moment from which windows are wanted.
+    pub begin: Option<UnixMicros>,
     /// Of bundles: in which groups hosts are.
     pub groups: Groups,
 }

@@ -105,7 +105,7 @@ fn another_store_holds_the_same_files_as_a_directory() {
     assert!(audits[0].windows > 0 && audit::is_well(&audits), "{:?}", audits[0].told);
     let sum = |mut data: DataSet| {
         let mut sum = 0;
-        data.scan(&Filter::default(), |_, row| sum += row.energy.0).unwrap();
+        data.scan(&Filter::default(), &mut |_, row| sum += row.energy.0).unwrap();
         sum
     };
     let from_directory = sum(DataSet::open(root.path(), &Filter::default()).unwrap());

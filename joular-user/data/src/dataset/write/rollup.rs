@@ -136,10 +136,10 @@ impl<'a> RollupWriter<'a> {
         stacks: &StackTable,
     ) -> Result<()> {
         processes.iter().for_each(|info| self.rows.process(info));
-        self.rows.with_key(first, |rows, key| {
-            rows.process_rows(Some((key.start, key.boot)))?;
-            rows.rows_of_stacks(key, paths, stacks).map_err(of::<Stacks>())
-        })
+        // While a key is taken, it alone has the run's id, which rows of processes have as well.
+        let boot = self.rows.boot(first);
+        self.rows.process_rows(Some((first.wall_start, boot)))?;
+        self.rows.with_key(first, |rows, key| rows.rows_of_stacks(key, paths, stacks).map_err(of::<Stacks>()))
     }
 
     pub(crate) fn window(&mut self, window: &RollupWindow, stacks: &StackTable) -> Result<()> {
@@ -164,7 +164,7 @@ impl<'a> RollupWriter<'a> {
     }
 
     /// Makes rows of the methods of all windows since the last call.
-    fn method_rows(&mut self) -> Result<()> {
+    pub(crate) fn method_rows(&mut self) -> Result<()> {
         let sums = std::mem::take(&mut self.method_sums);
         let inferred = std::mem::take(&mut self.inferred);
         let Some(span) = sums.span else { return Ok(()) };

@@ -108,7 +108,7 @@ impl Rows {
         })
     }
 
-    fn boot(&mut self, report: &WindowReport) -> Boot {
+    pub(super) fn boot(&mut self, report: &WindowReport) -> Boot {
         *self.boot.get_or_insert(Boot::new(report.start, self.boottime_offset_ns, report.wall_start))
     }
 

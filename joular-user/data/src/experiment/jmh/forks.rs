@@ -107,7 +107,7 @@ pub fn find(data: &mut DataSet) -> Result<Vec<Fork>> {
         return Ok(Vec::new());
     }
     let filter = Filter::default();
-    data.scan(&filter, |catalog, row| {
+    data.scan(&filter, &mut |catalog, row| {
         take(&mut forks, catalog, row, stubs.get(&row.path).map(String::as_str));
     })?;
     let mut forks: Vec<Fork> = forks.into_values().filter(|fork| !fork.stub.is_empty()).collect();

@@ -191,7 +191,7 @@ fn hours_of(unit: Unit, note: &Note) -> Vec<(i64, OfHour)> {
     match unit.tier {
         Tier::Minutes => vec![(first, OfHour::of(note))],
         // Of a day that lacks anything nobody knows which hour lacks it.
-        Tier::Hourly if note.left_out != Some(0) => Vec::new(),
+        Tier::Hourly if !note.is_whole() => Vec::new(),
         Tier::Hourly => (first..).zip(note.hours.iter().cloned()).collect(),
     }
 }
@@ -199,7 +199,7 @@ fn hours_of(unit: Unit, note: &Note) -> Vec<(i64, OfHour)> {
 /// Whether an hour was summed from all of its runs that are there now.
 fn has_all(noted: &OfHour, hour: i64, runs: &Bundles) -> bool {
     let now = || [hour.saturating_sub(1), hour].into_iter().filter_map(|hour| runs.get(&hour)).flatten();
-    let has_the_same = || noted.left_out == Some(0) && noted.sources == hash_of(now().map(PathBuf::as_path));
+    let has_the_same = || noted.is_whole && noted.sources == hash_of(now().map(PathBuf::as_path));
     noted.runs > 0 && (noted.runs > now().count() || has_the_same())
 }
 

@@ -100,7 +100,7 @@ impl Side {
         let windows = data.windows(filter);
         let mut overview = data.overview(filter)?;
         let mut sums = SideSums::new(&data, windows, filter, app, choices);
-        let summed = data.sums(filter, |_, _| {})?;
+        let summed = data.sums(filter, &mut |_, _| {})?;
         let measured = data.measured(filter, &summed, &mut sums)?;
         overview.gc_charged = data.gc_charged;
         let has_lags = choices.measure == Measure::Energy && filter.phases.allow_all();

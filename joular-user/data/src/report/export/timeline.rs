@@ -55,7 +55,7 @@ impl<'a> Timeline<'a> {
     pub(super) fn open(root: &Path, filter: &'a Filter, app: Option<&App>) -> Result<Self> {
         let mut data = DataSet::open(root, filter)?;
         let mut overview = data.overview(filter)?;
-        let summed = data.sums(filter, |_, _| {})?;
+        let summed = data.sums(filter, &mut |_, _| {})?;
         let allowed = filter.allowed_paths(&data.catalog);
         let is_allowed = |entry: &&ThreadPath| allowed.get(entry.path.index()).copied().unwrap_or(false);
         overview.inferred = summed.entries.iter().filter(is_allowed).map(|entry| entry.inferred).sum();

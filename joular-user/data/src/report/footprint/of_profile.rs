@@ -199,7 +199,7 @@ pub fn read<'a>(
     filter: &Filter,
     app: Option<&App>,
     choices: &'a Choices,
-    as_recorded: impl FnMut(&Catalog, &EnergyRow),
+    as_recorded: &mut dyn FnMut(&Catalog, &EnergyRow),
 ) -> Result<(Profile, Footprints<'a>), FootprintError> {
     let mut data = DataSet::open(root, filter)?;
     let mut account = Account::open(choices, &data, filter)?;

@@ -127,7 +127,7 @@ fn made(choice: &PageChoice) -> Result<Page, PageError> {
     let mut activity = Activity::new(clock);
     data.scan_places(filter, |row| activity.take_place(row))?;
     let power = Power::new(clock, filter, choice.app.as_ref(), choice.shape.kinds);
-    let summed = data.sums(filter, |_, _| {})?;
+    let summed = data.sums(filter, &mut |_, _| {})?;
     let collected = Collected::read(&mut data, filter)?;
     let (allocated, moved) = (AllocatedOverTime::default(), MovedOverTime::default());
     let mut over_time = OverTime { clock, account, power, activity, allocated, moved, windows };

@@ -68,10 +68,7 @@ impl Access {
     pub(super) fn runs_of(&self, runs: Vec<(Run, RunFiles)>, filter: &Filter) -> Result<Vec<(Run, RunFiles)>> {
         let mut data = DataSet::empty(filter);
         data.add_runs(runs);
-        for run in 0..data.files.len() {
-            filter.stop.check()?;
-            data.read_processes(run)?;
-        }
+        data.read_processes(filter)?;
         let seen = self.hosts_of(&data.catalog);
         let runs = data.catalog.runs.into_iter().zip(data.files).zip(data.hosts);
         let mut runs: Vec<_> = runs.filter(|(_, host)| seen.contains(host)).map(|(run, _)| run).collect();

@@ -9,7 +9,7 @@ use hashbrown::HashTable;
 use super::{handlers::Handlers, sources::RunPiece};
 use crate::{
     attribution::window_report::Category,
-    dataset::read::marks::PhaseWindows,
+    dataset::read::{marks::PhaseWindows, unreadable::Begun},
     events::{Machine, RunEnd, RunInfo, label},
     model::{
         frame::{Frame, FrameKind, UNNAMED_PACKAGE},
@@ -64,6 +64,12 @@ pub struct Run {
     pub phases: Vec<PhaseWindows>,
     /// Where it was read.
     pub piece: RunPiece,
+}
+
+impl Begun for Run {
+    fn began(&self) -> UnixMicros {
+        self.info.started
+    }
 }
 
 /// What is known about a process.

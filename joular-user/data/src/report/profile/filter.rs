@@ -131,20 +131,17 @@ impl Filter {
 
     /// The same as far as stores can list it.
     pub(crate) fn part(&self) -> Part {
-        let day = |moment: Option<Moment>, days: i64| match moment {
-            Some(Moment::At(at)) => Some(date(UnixMicros(at.0.saturating_add(days * DAY_US)))),
-            _ => None,
-        };
+        let (begin, end) = (self.since.and_then(Moment::at), self.until.and_then(Moment::at));
+        let day = |moment: UnixMicros, days: i64| date(UnixMicros(moment.0.saturating_add(days * DAY_US)));
         let folder = |host: &String| format!("host={}", path_part(host));
         let folders = |names: &Names| names.literal().map(|names| names.iter().map(folder).collect());
         let (hosts, services) = (folders(&self.hosts), folders(&self.services));
-        // Nothing is inferred of rollups any more. Their windows begin in the hour of their start or in the next one.
-        let hour = |moment: Option<Moment>, earlier: i64| match moment {
-            Some(Moment::At(at)) => Some(Hour::of(UnixMicros(at.0.saturating_sub(earlier)))),
-            _ => None,
-        };
-        let hours = (hour(self.since, HOUR_US), hour(self.until, 0));
-        Part { since: day(self.since, -1), until: day(self.until, 1), hosts, services, hours, ..Part::default() }
+        // Nothing is inferred of rollups any more. Their windows begin in the hour of their start or in the next one. The
+        // end is the first moment that is too late.
+        let hour = |moment: UnixMicros, earlier: i64| Hour::of(UnixMicros(moment.0.saturating_sub(earlier)));
+        let hours = (begin.map(|begin| hour(begin, HOUR_US)), end.map(|end| hour(end, 1)));
+        let (since, until) = (begin.map(|begin| day(begin, -1)), end.map(|end| day(end, 1)));
+        Part { since, until, hosts, services, hours, begin, ..Part::default() }
     }
 
     /// The same without regard to time.

@@ -34,10 +34,10 @@ impl DataSet {
     ///
     /// # Errors
     /// If a file cannot be read or is damaged.
-    pub fn sums(&mut self, filter: &Filter, mut watch: impl FnMut(&Catalog, &EnergyRow)) -> Result<Summed> {
+    pub fn sums(&mut self, filter: &Filter, watch: &mut dyn FnMut(&Catalog, &EnergyRow)) -> Result<Summed> {
         let mut summing = Summing::default();
         let mut inference = self.inference(filter);
-        self.scan(filter, |catalog, row| {
+        self.scan(filter, &mut |catalog, row| {
             watch(catalog, row);
             match &mut inference {
                 Some(inference) => inference.take(row, &mut summing),
@@ -58,12 +58,12 @@ impl DataSet {
         &mut self,
         filter: &Filter,
         summed: &Summed,
-        mut take: impl FnMut(&Catalog, &EnergyRow),
+        take: &mut dyn FnMut(&Catalog, &EnergyRow),
     ) -> Result<()> {
         let Some(mut inference) = self.inference(filter) else { return self.scan(filter, take) };
         let paces = self.catalog.runs.iter().map(|run| Pace::of(&run.info)).collect();
         let mut windows = Windows::new(summed, self.no_sample(), paces);
-        self.scan(filter, |catalog, row| {
+        self.scan(filter, &mut |catalog, row| {
             if windows.open.back().is_none_or(|window| !window.has(row)) {
                 inference.advance(row, &mut windows);
                 windows.close(row, |row| take(catalog, row));

@@ -35,6 +35,7 @@ pub mod load;
 pub mod measured;
 mod moment;
 mod names;
+mod of_table;
 pub mod overview;
 mod parts;
 pub mod places;
@@ -127,7 +128,7 @@ impl Profile {
     /// # Errors
     /// If there is no run, or a file cannot be read or is damaged.
     pub fn read(root: &Path, filter: &Filter, app: Option<&App>) -> Result<Self> {
-        Self::read_watched(root, filter, app, |_, _| {})
+        Self::read_watched(root, filter, app, &mut |_, _| {})
     }
 
     /// The same of a data set as it lies in a store.
@@ -135,7 +136,7 @@ impl Profile {
     /// # Errors
     /// As [`Profile::read`].
     pub fn of_store(store: &Arc<dyn Store>, filter: &Filter, app: Option<&App>) -> Result<Self> {
-        Self::of_data(DataSet::of_store(store, filter)?, filter, app, |_, _| {})
+        Self::of_data(DataSet::of_store(store, filter)?, filter, app, &mut |_, _| {})
     }
 
     /// [`Profile::read`], which also shows each row to the caller as it was recorded. Rows' paths have
@@ -147,7 +148,7 @@ impl Profile {
         root: &Path,
         filter: &Filter,
         app: Option<&App>,
-        as_recorded: impl FnMut(&Catalog, &EnergyRow),
+        as_recorded: &mut dyn FnMut(&Catalog, &EnergyRow),
     ) -> Result<Self> {
         Self::of_data(DataSet::open(root, filter)?, filter, app, as_recorded)
     }
@@ -156,7 +157,7 @@ impl Profile {
         mut data: DataSet,
         filter: &Filter,
         app: Option<&App>,
-        as_recorded: impl FnMut(&Catalog, &EnergyRow),
+        as_recorded: &mut dyn FnMut(&Catalog, &EnergyRow),
     ) -> Result<Self> {
         let overview = data.overview(filter)?;
         let summed = data.sums(filter, as_recorded)?;

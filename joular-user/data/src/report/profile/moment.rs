@@ -35,6 +35,14 @@ impl Moment {
         duration(text).map(Self::Into).ok_or_else(|| FilterError::Time { text: text.to_owned() })
     }
 
+    /// `None`: it depends on the run.
+    pub(super) const fn at(self) -> Option<UnixMicros> {
+        match self {
+            Self::At(moment) => Some(moment),
+            Self::Into(_) | Self::Clock(_) => None,
+        }
+    }
+
     pub(super) fn in_run(self, run: &Run) -> UnixMicros {
         match self {
             Self::At(moment) => moment,

@@ -142,10 +142,10 @@ impl DataSet {
     pub fn overview(&mut self, filter: &Filter) -> Result<Overview> {
         let (skipped, read_from) = (filter.skipped(), self.read_from.clone());
         let mut overview = Overview { skipped, read_from, ..Overview::default() };
-        self.expect(&[Windows::NAME, Jvms::NAME, Quality::NAME]);
+        self.expect(&[Windows::NAME]);
+        overview.run_times = overview.read_windows(self, filter)?;
+        self.expect(&[Jvms::NAME, Quality::NAME]);
         for run in 0..self.catalog.runs.len() {
-            let time = overview.read_windows(self, run, filter)?;
-            overview.run_times.push(time);
             overview.describe(&self.catalog.runs[run]);
             overview.lag = overview.lag.into_iter().chain(self.lag(run, filter)?).reduce(Lag::plus);
             overview.read_jvms(self, run, filter)?;
@@ -184,18 +184,20 @@ impl Overview {
         }
     }
 
-    fn read_windows(&mut self, data: &DataSet, run: usize, filter: &Filter) -> Result<RunTime> {
-        let mut seen: HashSet<UnixMicros, RandomState> = HashSet::default();
-        let mut time = RunTime::default();
-        let span = filter.span(&data.catalog.runs[run]);
-        decode_ahead::batches(&data.files::<Windows>(run), &span, |columns| {
+    /// Returns the time of each run.
+    fn read_windows(&mut self, data: &DataSet, filter: &Filter) -> Result<Vec<RunTime>> {
+        let mut seen: HashSet<(usize, UnixMicros), RandomState> = HashSet::default();
+        let files = data.allowed::<Windows>(filter);
+        let mut times = vec![RunTime::default(); files.len()];
+        decode_ahead::batches_of_runs(&files, |run, columns| {
             filter.stop.check()?;
             let rows = WindowColumns::of(columns)?;
+            let (Some((_, span)), Some(time)) = (files.get(run), times.get_mut(run)) else { return Ok(()) };
             for row in 0..columns.rows() {
                 let start = UnixMicros(rows.starts.get(row)?);
                 if span.allows(start) {
                     self.take_domain(&rows, row)?;
-                    if seen.insert(start) {
+                    if seen.insert((run, start)) {
                         let length_ns = rows.lengths.natural(row)?;
                         time.add(start, length_ns);
                         time.add_cpus(rows.load.elapsed_cpu_ns(row)?);
@@ -206,7 +208,7 @@ impl Overview {
             }
             Ok(())
         })?;
-        Ok(time)
+        Ok(times)
     }
 
     fn take_domain(&mut self, rows: &WindowColumns<'_>, row: usize) -> Result<()> {

@@ -2,11 +2,7 @@
 //! themselves, as often as they are wanted ([`DataSet::scan`]). Memory holds what rows are about,
 //! and one batch of rows.
 
-use std::{
-    collections::HashMap,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{collections::HashMap, path::Path, sync::Arc};
 
 use foldhash::fast::RandomState;
 
@@ -21,23 +17,23 @@ use super::{
     row::{DividedBy, EnergyRow, PooledColumns},
     sources::{ReadFrom, read_run},
     thread_columns::ThreadColumns,
-    windows::{self, RunWindows},
+    windows::RunWindows,
 };
 use crate::{
     attribution::window_report::Category,
     dataset::{
-        column::Table,
+        column::Table as _,
         error::{DataSetError, Result},
         read::{
             columns::Columns,
             decode_ahead,
             files::RunFiles,
             marks::{self, ReadEvent},
-            span::Span,
         },
-        store::{self, Store, StoredFile},
-        tables::{Branches, Marks, Processes, Stacks, Windows, processes, shared, stacks, work},
+        store::{self, Store},
+        tables::{Branches, Marks, Processes, Stacks, processes, shared, stacks, work},
     },
+    events::MachineKey,
     model::units::{MicroJoules, Pid, Tid, UnixMicros},
 };
 
@@ -118,9 +114,13 @@ impl DataSet {
     }
 
     pub(super) fn add_runs(&mut self, runs: impl IntoIterator<Item = (Run, RunFiles)>) {
+        let mut first: HashMap<MachineKey, usize> = HashMap::new();
+        for (index, run) in self.catalog.runs.iter().enumerate() {
+            first.entry(run.info.machine().key()).or_insert(index);
+        }
         for (run, files) in runs {
-            let is_on_it = |other: &Run| other.info.machine() == run.info.machine();
-            self.hosts.push(self.catalog.runs.iter().position(is_on_it).unwrap_or(self.catalog.runs.len()));
+            let index = self.catalog.runs.len();
+            self.hosts.push(*first.entry(run.info.machine().key()).or_insert(index));
             self.catalog.runs.push(run);
             self.files.push(files);
         }
@@ -134,13 +134,9 @@ impl DataSet {
         }
         data.add_runs(runs);
         data.must_have_phases(filter)?;
-        data.expect(&[Processes::NAME, Stacks::NAME, Windows::NAME]);
-        for run in 0..data.files.len() {
-            filter.stop.check()?;
-            data.read_processes(run)?;
-            data.read_stacks(run)?;
-            data.windows.push(windows::read(&data.files::<Windows>(run))?);
-        }
+        data.read_processes(filter)?;
+        data.read_stacks(filter)?;
+        data.read_windows(filter)?;
         filter.access.hide_others(&mut data.catalog);
         if filter.handler_rules.is_some() {
             data.catalog.handlers = filter.find_handlers(&data.catalog.paths);
@@ -160,11 +156,6 @@ impl DataSet {
         marks::read_events(&self.files::<Marks>(run), most)
     }
 
-    /// The file of the first run's row.
-    pub(super) fn first_row(&self) -> Option<PathBuf> {
-        self.files.first().map(|files| files.row.path())
-    }
-
     /// Asking for phases that no run has is a mistake; what is shown would be nothing.
     fn must_have_phases(&self, filter: &Filter) -> Result<()> {
         let runs = &self.catalog.runs;
@@ -179,42 +170,33 @@ impl DataSet {
         Err(DataSetError::NoPhase { path: first.row.path(), known })
     }
 
-    /// Says that these tables will be read, run by run.
-    pub(super) fn expect(&self, tables: &[&str]) {
-        StoredFile::expect(self.files.iter().flat_map(|files| files.of(tables)));
-    }
-
-    /// A run's files of a table, in the order in which they were written.
-    pub(super) fn files<T: Table>(&self, run: usize) -> Vec<StoredFile> {
-        self.files[run].parts.iter().filter_map(|(_, part)| part.file::<T>()).cloned().collect()
-    }
-
     /// Calls `take` for every row of the windows, processes and threads that `filter` allows, as it was
     /// recorded, or with the energy of collectors where [`Filter::charge_gc`] wants it. Conditions on methods are ignored.
     ///
     /// # Errors
     /// If a file cannot be read or is damaged.
-    pub fn scan(&mut self, filter: &Filter, mut take: impl FnMut(&Catalog, &EnergyRow)) -> Result<()> {
+    pub fn scan(&mut self, filter: &Filter, take: &mut dyn FnMut(&Catalog, &EnergyRow)) -> Result<()> {
         let mut allowed = Allowed::default();
         (self.left_out, self.gc_charged, self.gc_kept) = (Amounts::default(), MicroJoules(0), MicroJoules(0));
         self.must_have_charges(filter)?;
         self.expect(&[Branches::NAME]);
-        for run in 0..self.files.len() {
-            let span = filter.span(&self.catalog.runs[run]);
-            let mut charges = filter.charge_gc.map(|_| Charges::read(self, run, filter)).transpose()?;
-            let mut take_row = |catalog: &Catalog, row: &EnergyRow| match &mut charges {
-                Some(charges) => charges.pass(catalog, row, &mut take),
-                None => take(catalog, row),
-            };
-            decode_ahead::batches(&self.files::<Branches>(run), &span, |columns| {
+        let files = self.allowed::<Branches>(filter);
+        if filter.charge_gc.is_none() {
+            return decode_ahead::batches_of_runs(&files, |run, columns| {
                 filter.stop.check()?;
+                self.take_branches(run, columns, filter, &mut allowed, take)
+            });
+        }
+        for (run, (files, span)) in files.iter().enumerate() {
+            let mut charges = Charges::read(self, run, filter)?;
+            decode_ahead::batches(files, span, |columns| {
+                filter.stop.check()?;
+                let mut take_row = |catalog: &Catalog, row: &EnergyRow| charges.pass(catalog, row, take);
                 self.take_branches(run, columns, filter, &mut allowed, &mut take_row)
             })?;
-            if let Some(charges) = charges {
-                self.gc_charged = self.gc_charged.saturating_add(charges.to_selected);
-                self.gc_kept = self.gc_kept.saturating_add(charges.kept);
-                charges.finish(&self.catalog, &mut take);
-            }
+            self.gc_charged = self.gc_charged.saturating_add(charges.to_selected);
+            self.gc_kept = self.gc_kept.saturating_add(charges.kept);
+            charges.finish(&self.catalog, take);
         }
         Ok(())
     }
@@ -225,7 +207,7 @@ impl DataSet {
         columns: &Columns<'_>,
         filter: &Filter,
         allowed: &mut Allowed,
-        take: &mut impl FnMut(&Catalog, &EnergyRow),
+        take: &mut dyn FnMut(&Catalog, &EnergyRow),
     ) -> Result<()> {
         let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
         let (stacks, energies) = (columns.ints(work::STACK_ID)?, columns.ints(shared::ENERGY_UJ)?);
@@ -349,9 +331,12 @@ impl DataSet {
     }
 
     /// Later rows of a process are later knowledge.
-    pub(super) fn read_processes(&mut self, run: usize) -> Result<()> {
-        let files = self.files::<Processes>(run);
-        decode_ahead::batches(&files, &Span::default(), |columns| self.take_processes(run, columns))
+    pub(super) fn read_processes(&mut self, filter: &Filter) -> Result<()> {
+        self.expect(&[Processes::NAME]);
+        decode_ahead::batches_of_runs(&self.whole::<Processes>(), |run, columns| {
+            filter.stop.check()?;
+            self.take_processes(run, columns)
+        })
     }
 
     fn take_processes(&mut self, run: usize, columns: &Columns<'_>) -> Result<()> {
@@ -367,8 +352,12 @@ impl DataSet {
         Ok(())
     }
 
-    fn read_stacks(&mut self, run: usize) -> Result<()> {
-        decode_ahead::batches(&self.files::<Stacks>(run), &Span::default(), |columns| self.take_stacks(columns))
+    fn read_stacks(&mut self, filter: &Filter) -> Result<()> {
+        self.expect(&[Stacks::NAME]);
+        decode_ahead::batches_of_runs(&self.whole::<Stacks>(), |_, columns| {
+            filter.stop.check()?;
+            self.take_stacks(columns)
+        })
     }
 
     /// Of a stack that is described again the first description counts.

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use super::{catalog::Catalog, filter::Filter, reader::DataSet};
 use crate::{
     dataset::{
+        column::Table as _,
         error::Result,
-        read::{decode_ahead, span::Span},
-        store::StoredFile,
+        read::decode_ahead,
         tables::{Windows, shared, windows},
     },
     model::{
@@ -52,19 +52,23 @@ pub struct DomainEnergy<'a> {
 /// Lengths of a run's windows in ns, by their start.
 pub(super) type RunWindows = BTreeMap<UnixMicros, u64>;
 
-pub(super) fn read(files: &[StoredFile]) -> Result<RunWindows> {
-    let mut windows = RunWindows::new();
-    decode_ahead::batches(files, &Span::default(), |columns| {
-        let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
-        for row in 0..columns.rows() {
-            windows.insert(UnixMicros(starts.get(row)?), lengths.natural(row)?);
-        }
-        Ok(())
-    })?;
-    Ok(windows)
-}
-
 impl DataSet {
+    /// Notes which windows runs have.
+    pub(super) fn read_windows(&mut self, filter: &Filter) -> Result<()> {
+        self.expect(&[Windows::NAME]);
+        let files = self.whole::<Windows>();
+        self.windows = vec![RunWindows::new(); files.len()];
+        decode_ahead::batches_of_runs(&files, |run, columns| {
+            filter.stop.check()?;
+            let (starts, lengths) = (columns.times(shared::WINDOW_START)?, columns.ints(shared::WINDOW_NS)?);
+            let Some(windows) = self.windows.get_mut(run) else { return Ok(()) };
+            for row in 0..columns.rows() {
+                windows.insert(UnixMicros(starts.get(row)?), lengths.natural(row)?);
+            }
+            Ok(())
+        })
+    }
+
     /// Calls `take` with what each domain measured in each window that `filter` allows. Domains are disjoint. Conditions on
     /// processes do not divide them.
     ///

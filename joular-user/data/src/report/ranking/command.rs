@@ -156,15 +156,15 @@ fn profile_of<'a>(
     let app = request.app.as_ref();
     let wanted = request.of_energy().filter(|_| request.activations);
     let mut counters: Vec<(By, Activations)> = wanted.filter_map(|by| Some((by, Activations::of(by, app)?))).collect();
-    let watch = |catalog: &Catalog, row: &EnergyRow| {
+    let mut watch = |catalog: &Catalog, row: &EnergyRow| {
         counters.iter_mut().for_each(|(_, counter)| counter.see(catalog, row));
     };
     let (profile, footprints) = match &request.footprint {
         Some(choices) => {
-            let (profile, footprints) = footprint::read(data, &request.filter, app, choices, watch)?;
+            let (profile, footprints) = footprint::read(data, &request.filter, app, choices, &mut watch)?;
             (profile, Some(footprints))
         }
-        None => (Profile::read_watched(data, &request.filter, app, watch)?, None),
+        None => (Profile::read_watched(data, &request.filter, app, &mut watch)?, None),
     };
     let counts = counters.into_iter().map(|(by, counter)| (by, counter.counts())).collect();
     Ok((profile, footprints, counts))

@@ -190,9 +190,9 @@ fn views_in_time_and_sums_have_the_same_energy_whatever_is_selected() {
         Filter { categories: vec![Category::Gc], ..charging() },
     ] {
         let mut data = DataSet::open(root.path(), &filter).unwrap();
-        let summed = data.sums(&filter, |_, _| ()).unwrap();
+        let summed = data.sums(&filter, &mut |_, _| ()).unwrap();
         let mut in_time = MicroJoules(0);
-        data.scan_in_time(&filter, &summed, |_, row| in_time = in_time.saturating_add(row.energy)).unwrap();
+        data.scan_in_time(&filter, &summed, &mut |_, row| in_time = in_time.saturating_add(row.energy)).unwrap();
         assert_eq!(in_time, summed.entries.iter().map(|entry| entry.energy).sum(), "{filter:?}");
     }
 }

@@ -35,7 +35,7 @@ fn by_time(text: &str) -> Carbon {
 }
 
 fn of<'a>(root: &Path, filter: &Filter, choices: &'a Choices) -> (Profile, Footprints<'a>) {
-    read(root, filter, None, choices, |_, _| {}).unwrap()
+    read(root, filter, None, choices, &mut |_, _| {}).unwrap()
 }
 
 #[track_caller]
@@ -165,7 +165,7 @@ fn conditions_on_methods_choose_emissions_as_they_choose_energy() {
     let (_, footprints) = of(root.path(), &Filter { methods, ..Filter::default() }, &choices);
     assert_close(footprints.whole.operational_g, 10.0 * KWH);
     let app = App::of(&["nowhere".to_owned()]);
-    let (_, of_app) = read(root.path(), &Filter::default(), app.as_ref(), &choices, |_, _| {}).unwrap();
+    let (_, of_app) = read(root.path(), &Filter::default(), app.as_ref(), &choices, &mut |_, _| {}).unwrap();
     assert_close(of_app.whole.operational_g, 100.0 * KWH);
 }
 
@@ -181,7 +181,7 @@ fn windows_outside_of_the_factors_are_an_error_that_names_both() {
         ("time,g/kWh\n1970-01-01T00:00:00Z,1\n1970-01-01T00:00:00.9Z,1\n", "the window at 1970-01-01T00:00:01Z"),
     ] {
         let choices = Choices { carbon: Some(by_time(text)), ..Choices::default() };
-        let error = read(root.path(), &Filter::default(), None, &choices, |_, _| {}).unwrap_err().to_string();
+        let error = read(root.path(), &Filter::default(), None, &choices, &mut |_, _| {}).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
 }
@@ -191,7 +191,8 @@ fn work_is_counted_once_or_for_each_run() {
     let root = written(&two_seconds());
     let choices =
         |work: &[f64]| Choices { carbon: Some(Carbon::plain(1.0)), work: work.to_vec(), ..Choices::default() };
-    let error = read(root.path(), &Filter::default(), None, &choices(&[1.0, 2.0]), |_, _| {}).unwrap_err().to_string();
+    let error =
+        read(root.path(), &Filter::default(), None, &choices(&[1.0, 2.0]), &mut |_, _| {}).unwrap_err().to_string();
     assert!(error.contains("--work has 2 counts, and the data set has 1 run of"), "{error}");
     assert_eq!(of(root.path(), &Filter::default(), &choices(&[])).1.grams_per_work(), None);
 }
@@ -201,7 +202,7 @@ fn nobody_reserves_more_cpus_than_a_host_has() {
     let root = written(&two_seconds());
     let choices = |cpus| Choices { carbon: Some(Carbon::plain(1.0)), reserved_cpus: Some(cpus), ..Choices::default() };
     assert_close(of(root.path(), &Filter::default(), &choices(1.0)).1.reserved.unwrap().share, 1.0);
-    let error = read(root.path(), &Filter::default(), None, &choices(1.1), |_, _| {}).unwrap_err().to_string();
+    let error = read(root.path(), &Filter::default(), None, &choices(1.1), &mut |_, _| {}).unwrap_err().to_string();
     assert_eq!(error, "--reserved 1.1: a host of the selection has 1 CPUs: give at most so many");
 }
 

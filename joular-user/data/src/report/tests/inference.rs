@@ -312,7 +312,7 @@ fn rows_in_time_sum_to_the_sums_and_windows_keep_what_they_had() {
     ] {
         let profile = Profile::read(root.path(), &filter, None).unwrap();
         let mut data = DataSet::open(root.path(), &filter).unwrap();
-        let summed = data.sums(&filter, |_, _| {}).unwrap();
+        let summed = data.sums(&filter, &mut |_, _| {}).unwrap();
         assert_eq!(summed.entries, profile.entries);
         let mut by_path = std::collections::BTreeMap::new();
         let [mut in_windows, mut recorded] = [(); 2].map(|()| std::collections::BTreeMap::new());
@@ -321,7 +321,7 @@ fn rows_in_time_sum_to_the_sums_and_windows_keep_what_they_had() {
             let sum: &mut (u64, u64) = sums.entry((row.window_start, row.thread)).or_default();
             *sum = (sum.0 + row.energy.0, sum.1 + row.cpu_ns);
         };
-        data.scan_in_time(&filter, &summed, |_, row| {
+        data.scan_in_time(&filter, &summed, &mut |_, row| {
             assert!(row.window_start >= last, "windows come in the order of time");
             last = row.window_start;
             add(&mut in_windows, row);
@@ -330,7 +330,7 @@ fn rows_in_time_sum_to_the_sums_and_windows_keep_what_they_had() {
             *sum = (sum.0 + row.energy.0, sum.1 + row.cpu_ns, sum.2 + row.samples, sum.3 + inferred);
         })
         .unwrap();
-        data.scan(&filter, |_, row| add(&mut recorded, row)).unwrap();
+        data.scan(&filter, &mut |_, row| add(&mut recorded, row)).unwrap();
         assert_eq!(in_windows, recorded);
         let entries: std::collections::BTreeMap<_, _> = profile
             .entries

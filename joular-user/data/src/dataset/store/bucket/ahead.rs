@@ -17,7 +17,7 @@ use super::{
 };
 
 /// Bytes that are held at most, of files that nobody has asked for yet.
-const MOST_BYTES: usize = 128 << 20;
+const MOST_BYTES: usize = 32 << 20;
 /// Room is counted in these.
 const UNIT_BYTES: u64 = 1 << 10;
 

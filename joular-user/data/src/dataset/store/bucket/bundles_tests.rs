@@ -40,7 +40,7 @@ fn each_bundle_is_asked_for_once_however_many_tables_are_read() {
     let (bucket, seen) = bucket(&hosts, 32);
     let mut data = DataSet::of_store(&bucket, &Filter::default()).unwrap();
     let mut rows = 0;
-    data.scan(&Filter::default(), |_, _| rows += 1).unwrap();
+    data.scan(&Filter::default(), &mut |_, _| rows += 1).unwrap();
     assert!(data.catalog.runs.len() == 40 && rows > 0);
     let mut gets = seen.gets.lock().unwrap().clone();
     gets.sort();

@@ -60,6 +60,13 @@ pub(super) fn told(error: &Error) -> io::Error {
     io::Error::new(kind, if advice.is_empty() { text } else { format!("{text}: {advice}") })
 }
 
+/// Whether a store does not compare before it writes, or wants to be told more for that than the tag of what is there.
+pub(super) fn knows_no_condition(error: &Error) -> bool {
+    let text = error.to_string();
+    matches!(error, Error::NotImplemented { .. })
+        || ["501 Not Implemented", "required for conditional"].iter().any(|words| text.contains(words))
+}
+
 fn advice(text: &str) -> &'static str {
     let text = text.to_ascii_lowercase();
     let found = ADVICE.iter().find(|(words, _)| words.iter().any(|word| text.contains(word)));

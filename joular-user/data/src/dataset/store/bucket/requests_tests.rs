@@ -156,7 +156,7 @@ fn many_objects_are_asked_for_at_once_each_pass_once() {
     };
     assert!(of_reading(&seen.gets.lock().unwrap()), "no object is asked for twice");
     seen.gets.lock().unwrap().clear();
-    data.scan(&Filter::default(), |_, _| {}).unwrap();
+    data.scan(&Filter::default(), &mut |_, _| {}).unwrap();
     let gets = seen.gets.lock().unwrap().clone();
     assert!(of_reading(&gets) && gets.iter().all(|key| key.starts_with("energy/branches/")), "{gets:?}");
 }
@@ -214,7 +214,7 @@ fn an_object_that_is_another_by_now_or_gone_is_not_read() {
         let read = filter.unreadable.reading(|| {
             let mut data = data.take().map_or_else(|| DataSet::of_store(&bucket, &filter), Ok)?;
             let mut hosts = std::collections::BTreeSet::new();
-            data.scan(&filter, |catalog, row| {
+            data.scan(&filter, &mut |catalog, row| {
                 hosts.insert(catalog.runs[row.run].info.run_id.clone());
             })?;
             Ok::<_, DataSetError>(hosts)

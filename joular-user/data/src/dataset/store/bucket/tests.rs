@@ -6,7 +6,7 @@ use super::Bucket;
 use crate::{
     dataset::{
         DataSetError, OutputDirectory, ParquetOutput, audit, fixture,
-        store::{ClaimKind, Published, Store, StoredFile},
+        store::{ClaimKind, LocalDirectory, Published, Stamp, Store, StoredFile},
     },
     model::policy::Policy,
     output::OutputError,
@@ -31,7 +31,7 @@ fn a_data_set_in_a_bucket_says_what_one_in_a_directory_says() {
         assert!(audit::is_well(&audit::of_store(&bucket).unwrap()));
         let rows = |mut data: DataSet| {
             let mut rows = Vec::new();
-            data.scan(&Filter::default(), |_, row| rows.push((row.energy.0, row.samples))).unwrap();
+            data.scan(&Filter::default(), &mut |_, row| rows.push((row.energy.0, row.samples))).unwrap();
             rows
         };
         let of_directory = rows(DataSet::open(root.path(), &Filter::default()).unwrap());
@@ -56,6 +56,32 @@ fn a_file_is_created_once_and_replaced_only_if_that_is_asked_for() {
     store.remove(&folder.join("r-0.parquet")).unwrap();
     assert_eq!(store.find(folder, "r-0.parquet").unwrap(), None);
     assert!(store.claim(ClaimKind::Write).is_ok() && store.claim(ClaimKind::Read).is_ok());
+}
+
+#[test]
+fn a_file_is_replaced_only_if_it_still_is_what_it_was() {
+    let root = tempfile::tempdir().unwrap();
+    for store in [bucket("energy"), Arc::new(LocalDirectory::new(root.path(), None))] {
+        let (folder, name) = (Path::new("raw/date=d"), "r.parquet");
+        let file = folder.join(name);
+        let content = || StoredFile::new(&store, &file).read_whole(1000).unwrap();
+        let replace = |bytes: &[u8], before: Option<&Stamp>| store.publish_over(folder, name, bytes, before).unwrap();
+        assert_eq!(store.stamp_if_any(&file).unwrap(), None);
+        assert_eq!(replace(b"first", None), Published::Created);
+        assert_eq!(replace(b"other", None), Published::AlreadyThere);
+        let first = store.stamp_if_any(&file).unwrap();
+        assert_eq!(replace(b"second", first.as_ref()), Published::Created);
+        // As long as what follows, so the size tells nothing.
+        let second = store.stamp_if_any(&file).unwrap();
+        store.publish(folder, name, b"thirds").unwrap();
+        for before in [&first, &second] {
+            assert_eq!(replace(b"late", before.as_ref()), Published::AlreadyThere, "{store:?}");
+        }
+        assert_eq!(content(), b"thirds");
+        store.remove(&file).unwrap();
+        assert_eq!(replace(b"late", second.as_ref()), Published::AlreadyThere, "{store:?}");
+        assert_eq!(store.stamp_if_any(&file).unwrap(), None);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Keeps small files that were read: pages of a server ask for the same ones every minute.
 //!
-//! They outlive the connections to a bucket, which keeps bundles of its own for as long as one question reads their tables
-//! (`bucket/recent.rs`), also for commands, of which nothing is kept here.
+//! They outlive the connections to a bucket, which keeps bundles on disk for as long as questions read their tables
+//! (`near.rs`), also for commands, of which nothing is kept here.
 
 use std::{
     collections::{HashMap, VecDeque},

@@ -181,7 +181,7 @@ impl Charges {
 
     /// Gives on a row, without what is charged to others, and before the first row of a window those of paths that are
     /// charged in the windows before.
-    pub(super) fn pass(&mut self, catalog: &Catalog, row: &EnergyRow, mut take: impl FnMut(&Catalog, &EnergyRow)) {
+    pub(super) fn pass(&mut self, catalog: &Catalog, row: &EnergyRow, take: &mut dyn FnMut(&Catalog, &EnergyRow)) {
         while let Some(entry) = self.charged.first_entry().filter(|entry| *entry.key() < row.window_start) {
             entry.remove().iter().for_each(|row| take(catalog, row));
         }
@@ -204,7 +204,7 @@ impl Charges {
     }
 
     /// Gives on the rows of the last windows.
-    pub(super) fn finish(self, catalog: &Catalog, mut take: impl FnMut(&Catalog, &EnergyRow)) {
+    pub(super) fn finish(self, catalog: &Catalog, take: &mut dyn FnMut(&Catalog, &EnergyRow)) {
         self.charged.values().flatten().for_each(|row| take(catalog, row));
     }
 }

@@ -190,7 +190,7 @@ impl DataSet {
             sums.add((row.thread, row.path), &row.part);
         };
         if watch.wants_time() || counting.counters().next().is_some() {
-            self.scan_in_time(filter, summed, |catalog, row| {
+            self.scan_in_time(filter, summed, &mut |catalog, row| {
                 watch.in_time(catalog, row);
                 counting.take(row, |row, part| {
                     take(&mut |row| watch.amount(catalog, row), &of_row(row, &is_allowed, part));

@@ -53,7 +53,7 @@ pub(super) fn each<S: Source>(
     data: &mut DataSet,
     filter: &Filter,
     is_allowed: &[bool],
-    take: &mut impl FnMut(&Catalog, &AmountRow<'_>),
+    take: &mut dyn FnMut(&Catalog, &AmountRow<'_>),
 ) -> Result<()> {
     for run in 0..data.catalog.runs.len() {
         let span = filter.span(&data.catalog.runs[run]);
@@ -89,7 +89,7 @@ pub(in crate::report::profile) fn allocations(
     data: &mut DataSet,
     at: (usize, &Span),
     filter: &Filter,
-    take: &mut impl FnMut(&Catalog, &AmountRow<'_>),
+    take: &mut dyn FnMut(&Catalog, &AmountRow<'_>),
 ) -> Result<()> {
     each_of_run::<Allocations>(data, at, filter, &[], take)
 }
@@ -99,7 +99,7 @@ fn each_of_run<S: Source>(
     (run, span): (usize, &Span),
     filter: &Filter,
     is_allowed: &[bool],
-    take: &mut impl FnMut(&Catalog, &AmountRow<'_>),
+    take: &mut dyn FnMut(&Catalog, &AmountRow<'_>),
 ) -> Result<()> {
     let mut allowed = Allowed::default();
     decode_ahead::batches(&data.files::<S>(run), span, |columns| {
