@@ -1,8 +1,9 @@
 //! Finds out which hours tiers have, as the place is now.
 //!
 //! A tier has an hour if its note says that it was made of the very runs that are there now, and that none of them was left
-//! out. It also has it if there are fewer than it was made of: others have expired, and only the sums have them. An hour of
-//! which that is not certain is read from the runs: a host that was late is not missing then.
+//! out. It also has it if there are fewer than it was made of: others have expired or were erased, and only the sums have them.
+//! An hour of which that is not certain is read from the runs: a host that was late is not missing then. So is one in which
+//! runs and sums were not erased alike.
 //!
 //! That costs listing the time that is asked for, as reading the runs would, and a small file for each day or hour.
 
@@ -17,6 +18,7 @@ use std::{
 
 use super::{
     super::{
+        erase::Rules,
         note::{Note, OfHour},
         tier::Tier,
         unit::{Unit, hash_of},
@@ -71,8 +73,13 @@ impl Place {
         self.tiers.iter().find(|(known, _)| *known == tier).map(|(_, store)| store)
     }
 
+    /// What was erased of it.
+    pub(super) fn erased(&self) -> Result<Rules> {
+        Rules::read(&self.root)
+    }
+
     /// Which hours of the time tiers have whose windows are not longer than those of `longest`.
-    pub(super) fn covered(&self, asked: Asked, longest: Tier) -> Result<Covered> {
+    pub(super) fn covered(&self, asked: Asked, longest: Tier, erased: &Rules) -> Result<Covered> {
         let part = part(asked);
         let runs = bundles(&self.root, &part)?;
         let has_tables = has_tables(&self.root, asked, &runs)?;
@@ -93,7 +100,9 @@ impl Place {
             for (unit, note) in units.iter().zip(notes(store, &units)?) {
                 let Some(note) = note else { continue };
                 for (number, of_hour) in hours_of(*unit, &note) {
-                    if has_all(&of_hour, number, &runs) {
+                    let start = UnixMicros(number.saturating_mul(HOUR_US));
+                    let is_apart = erased.have_apart(*tier, start) && runs_of(number, &runs).next().is_some();
+                    if !is_apart && has_all(&of_hour, number, &runs) {
                         let hour = hours.entry(number).or_default();
                         match tier {
                             Tier::Minutes => hour.minutes = true,
@@ -196,11 +205,18 @@ fn hours_of(unit: Unit, note: &Note) -> Vec<(i64, OfHour)> {
     }
 }
 
+/// The bundles that may have windows of an hour.
+fn runs_of(hour: i64, runs: &Bundles) -> impl Iterator<Item = &Path> {
+    let hours = [hour.saturating_sub(1), hour].into_iter();
+    hours.filter_map(move |hour| runs.get(&hour)).flatten().map(PathBuf::as_path)
+}
+
 /// Whether an hour was summed from all of its runs that are there now.
 fn has_all(noted: &OfHour, hour: i64, runs: &Bundles) -> bool {
-    let now = || [hour.saturating_sub(1), hour].into_iter().filter_map(|hour| runs.get(&hour)).flatten();
-    let has_the_same = || noted.is_whole && noted.sources == hash_of(now().map(PathBuf::as_path));
-    noted.runs > 0 && (noted.runs > now().count() || has_the_same())
+    let now = runs_of(hour, runs).count();
+    let has_the_same = || noted.sources == hash_of(runs_of(hour, runs));
+    // What was left out may be among those that are still there.
+    noted.runs > 0 && (now == 0 || (noted.is_whole && (noted.runs > now || has_the_same())))
 }
 
 /// Whether there are windows in the time whose runs are files of tables, and not bundles, too.

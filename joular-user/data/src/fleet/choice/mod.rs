@@ -114,8 +114,12 @@ impl Chooser {
         if longest.is_none() {
             return Ok(Some(raw(Some("the tier that has it is not there".to_owned()), true)));
         }
+        let erased = match place.erased() {
+            Ok(erased) => erased,
+            Err(error) => return Ok(Some(raw(Some(format!("what was erased is not known: {error}")), true))),
+        };
         while let Some(tier) = longest {
-            let Covered { hours, has_tables } = place.covered(asked, tier)?;
+            let Covered { hours, has_tables } = place.covered(asked, tier, &erased)?;
             if has_tables {
                 return Ok(Some(raw(Some("some of them are files of tables, which no tier has".to_owned()), true)));
             }

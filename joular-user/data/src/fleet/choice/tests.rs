@@ -3,11 +3,15 @@ use std::{collections::BTreeMap, fs, path::Path};
 use tempfile::TempDir;
 
 use super::{
-    super::tests::{NOW, compacted, fleet, share, ship, ship_as},
+    super::{
+        erase::{Order, Subject, erase},
+        tests::{NOW, compacted, fleet, share, ship, ship_as},
+    },
     *,
 };
 use crate::{
-    model::measure::Measure,
+    dataset::store::SharedPlace,
+    model::{measure::Measure, target_text::TargetText},
     report::{profile::Profile, tree::Levels},
     shipping::Layout,
 };
@@ -156,6 +160,60 @@ fn of_runs_that_have_expired_tiers_have_what_they_had() {
     fs::remove_dir_all(place.path().join("raw")).unwrap();
     let (sums, from) = read(place.path(), &with(&filter, Wish::Auto));
     assert_eq!((sums, from.tier), (before, "hourly"));
+}
+
+/// Erases what began before so many minutes before now.
+fn erased(place: &TempDir, subject: Subject, minutes: i64) {
+    let before = Some(UnixMicros(NOW.0 - minutes * MINUTE_US));
+    let order = Order { subject: Some(subject), before, records_anyway: true, is_trial: false };
+    let of = SharedPlace::Directory { root: place.path().to_owned(), owner: None };
+    let done = erase(&of, &order, &std::env::temp_dir(), NOW).unwrap();
+    assert!(!done.is_incomplete(), "{done:?}");
+}
+
+#[test]
+fn an_hour_in_which_a_service_was_erased_is_still_read_from_a_tier() {
+    let place = fleet();
+    compacted(place.path());
+    let (before, _) = read(place.path(), &with(&around(40, 8), Wish::Auto));
+    erased(&place, Subject::Service("shop".to_owned()), 0);
+    let from = chosen(&place, &around(40, 8));
+    assert_eq!((from.tier, from.is_joined), ("hourly", false));
+    let (after, _) = read(place.path(), &with(&around(40, 8), Wish::Auto));
+    assert_eq!(after["measured"], before["measured"]);
+    let shop = format!("{:?} ", Some(TargetText::from("shop")));
+    assert!(before.keys().any(|key| key.starts_with(&shop)) && !after.keys().any(|key| key.starts_with(&shop)));
+}
+
+#[test]
+fn hours_around_the_end_of_an_erasure_are_read_from_the_runs() {
+    let place = fleet();
+    compacted(place.path());
+    // At 23:30: runs of that hour began later, and sums of it are erased whole.
+    erased(&place, Subject::Service("shop".to_owned()), 160);
+    let from = chosen(&place, &around(40, 8));
+    assert_eq!((from.tier, from.is_joined), ("hourly", true));
+}
+
+#[test]
+fn hours_in_which_a_pod_may_have_been_erased_are_read_from_the_runs_while_there_are_any() {
+    let place = fleet();
+    compacted(place.path());
+    erased(&place, Subject::Pod("p".to_owned()), 0);
+    let from = chosen(&place, &around(40, 8));
+    assert!(from.tier == ReadFrom::RAW && from.is_unexpected, "{from:?}");
+    fs::remove_dir_all(place.path().join("raw")).unwrap();
+    assert_eq!(read(place.path(), &with(&around(40, 8), Wish::Auto)).1.tier, "hourly");
+}
+
+#[test]
+fn without_knowing_what_was_erased_runs_are_read() {
+    let place = fleet();
+    compacted(place.path());
+    fs::create_dir(place.path().join("erasures")).unwrap();
+    fs::write(place.path().join("erasures/0001.json"), "{}").unwrap();
+    let from = chosen(&place, &around(40, 8));
+    assert!(from.tier == ReadFrom::RAW && from.line().is_some_and(|line| line.contains("erased")), "{from:?}");
 }
 
 #[test]
