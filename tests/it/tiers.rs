@@ -16,7 +16,8 @@ pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 
 /// A table of a report, by service: energy, CPU time and samples.
 pub(crate) fn services(environment: &[(&str, String)], place: &str) -> Vec<(String, u64, u64, u64)> {
-    let report = done(&with(environment, &["report", place, "--by", "service", "--top", "0", "--json"]));
+    let report = ["report", place, "--by", "service", "--top", "0", "--tier", "raw", "--json"];
+    let report = done(&with(environment, &report));
     let rows = report["tables"][0]["rows"].as_array().unwrap();
     let figure = |row: &Value, name: &str| row[name].as_u64().unwrap();
     let one = |row: &Value| {

@@ -97,7 +97,7 @@ impl Chooser {
             };
         }
         match self.wish {
-            Wish::Raw => Ok(Some(raw(None, false))),
+            Wish::Raw => Ok(Some(Choice::recorded(None, false))),
             Wish::Tier(tier) => of_tier(root, tier, filter).map(Some),
             Wish::Auto => self.automatic(root, filter),
         }
@@ -107,21 +107,26 @@ impl Chooser {
         let asked = asked(filter);
         let suitable = match self.suitable(filter, asked) {
             Ok(suitable) => suitable,
-            Err(reason) => return Ok(Some(raw(Some(reason), false))),
+            Err(reason) => return Ok(Some(Choice::recorded(Some(reason), false))),
         };
         let Some(place) = Place::open(root)? else { return Ok(None) };
         let mut longest = suitable.into_iter().rfind(|tier| place.has(*tier));
         if longest.is_none() {
-            return Ok(Some(raw(Some("the tier that has it is not there".to_owned()), true)));
+            return Ok(Some(Choice::recorded(Some("the tier that has it is not there".to_owned()), true)));
         }
         let erased = match place.erased() {
             Ok(erased) => erased,
-            Err(error) => return Ok(Some(raw(Some(format!("what was erased is not known: {error}")), true))),
+            Err(error) => {
+                return Ok(Some(Choice::recorded(Some(format!("what was erased is not known: {error}")), true)));
+            }
         };
         while let Some(tier) = longest {
             let Covered { hours, has_tables } = place.covered(asked, tier, &erased)?;
             if has_tables {
-                return Ok(Some(raw(Some("some of them are files of tables, which no tier has".to_owned()), true)));
+                return Ok(Some(Choice::recorded(
+                    Some("some of them are files of tables, which no tier has".to_owned()),
+                    true,
+                )));
             }
             // How long a time is that does not say both ends is known now.
             longest = coarsest(asked.length_us(&hours)).map(|longest| longest.min(tier));
@@ -129,7 +134,7 @@ impl Chooser {
                 return Ok(Some(planned(&plan(asked, tier, &hours), filter)));
             }
         }
-        Ok(Some(raw(Some(TOO_SHORT.to_owned()), false)))
+        Ok(Some(Choice::recorded(Some(TOO_SHORT.to_owned()), false)))
     }
 
     /// The tiers that have all that is asked for, the longest windows last, as far as that is known without a look at the
@@ -170,18 +175,6 @@ fn no_tier(root: &Path, tier: Tier, problem: &'static str) -> DataSetError {
     DataSetError::NoTier { path: root.to_owned(), tier: tier.folder(), problem }
 }
 
-fn raw(reason: Option<String>, is_unexpected: bool) -> Choice {
-    let read_from = ReadFrom {
-        tier: ReadFrom::RAW,
-        resolution: None,
-        is_joined: false,
-        is_of_services: false,
-        reason,
-        is_unexpected,
-    };
-    Choice { pieces: vec![Piece { folder: None, times: None }], read_from }
-}
-
 /// A tier alone, whatever it lacks.
 fn of_tier(root: &Path, tier: Tier, filter: &Filter) -> Result<Choice> {
     if filter.access.is_about_hosts() {
@@ -218,7 +211,7 @@ fn planned(stretches: &[Stretch], filter: &Filter) -> Choice {
     }
     let Some(longest) = times.keys().next_back().copied().flatten() else {
         let reason = "no tier has any hour of this time, as it is now";
-        return raw(Some(reason.to_owned()), !stretches.is_empty());
+        return Choice::recorded(Some(reason.to_owned()), !stretches.is_empty());
     };
     let read_from = of_sums(longest, times.len() > 1, filter);
     let piece = |(tier, times): (Option<Tier>, Vec<_>)| Piece { folder: tier.map(Tier::folder), times: Some(times) };

@@ -12,7 +12,10 @@ use super::{
 use crate::{
     dataset::store::SharedPlace,
     model::{measure::Measure, target_text::TargetText},
-    report::{profile::Profile, tree::Levels},
+    report::{
+        profile::{Profile, Unreadable},
+        tree::Levels,
+    },
     shipping::Layout,
 };
 
@@ -160,6 +163,39 @@ fn of_runs_that_have_expired_tiers_have_what_they_had() {
     fs::remove_dir_all(place.path().join("raw")).unwrap();
     let (sums, from) = read(place.path(), &with(&filter, Wish::Auto));
     assert_eq!((sums, from.tier), (before, "hourly"));
+}
+
+#[test]
+fn a_file_of_sums_that_cannot_be_read_is_no_loss() {
+    let place = fleet();
+    compacted(place.path());
+    let files = crate::dataset::fixture::files(&place.path().join("hourly"));
+    let (name, bytes) = files.into_iter().find(|(name, _)| name.contains("host=shop")).unwrap();
+    fs::write(place.path().join("hourly").join(&name), &bytes[..bytes.len() / 2]).unwrap();
+    let leaving_out = Filter { unreadable: Unreadable::left_out(), ..around(40, 8) };
+    for filter in [around(40, 8), leaving_out] {
+        let from = chosen(&place, &filter);
+        assert!(from.tier == ReadFrom::RAW && from.line().is_some_and(|line| line.contains("host=shop")), "{from:?}");
+    }
+}
+
+#[test]
+fn runs_that_cannot_be_read_are_left_out_beside_sums_of_other_hours() {
+    let place = fleet();
+    compacted(place.path());
+    let hours = around(40, 8);
+    let (sums, _) = read(place.path(), &with(&hours, Wish::Auto));
+    // An hour of a single host, which is damaged.
+    ship(place.path(), "e", "1", HOUR_US * 3);
+    let files = crate::dataset::fixture::files(place.path());
+    let (name, bytes) = files.into_iter().find(|(name, _)| name.contains("host=e")).unwrap();
+    fs::write(place.path().join(&name), &bytes[..bytes.len() / 2]).unwrap();
+    let leaving_out = || Filter { unreadable: Unreadable::left_out(), ..hours.clone() };
+    let filter = leaving_out();
+    assert_eq!(read(place.path(), &with(&filter, Wish::Auto)).0, sums);
+    assert_eq!(filter.skipped().skipped.len(), 1);
+    let from = chosen(&place, &leaving_out());
+    assert_eq!((from.tier, from.is_joined), ("hourly", true));
 }
 
 /// Erases what began before so many minutes before now.

@@ -15,7 +15,7 @@ use super::{
     overview::Amounts,
     process_columns::ProcessColumns,
     row::{DividedBy, EnergyRow, PooledColumns},
-    sources::{ReadFrom, read_run},
+    sources::{Choice, ReadFrom, read_run},
     thread_columns::ThreadColumns,
     windows::RunWindows,
 };
@@ -84,6 +84,20 @@ impl DataSet {
         let Some(choice) = filter.sources.choice(root, filter)? else {
             return Self::of_store(&store::open(root)?, filter);
         };
+        match Self::chosen(root, filter, &choice) {
+            Err(error) => match choice.instead(root, &error) {
+                Some(recorded) => Self::chosen(root, filter, &recorded).map_err(|of_runs| match of_runs {
+                    // There is nothing but sums.
+                    DataSetError::NoRun { .. } => error,
+                    of_runs => of_runs,
+                }),
+                None => Err(error),
+            },
+            data => data,
+        }
+    }
+
+    fn chosen(root: &Path, filter: &Filter, choice: &Choice) -> Result<Self> {
         let data = Self::of_runs(choice.runs(root, filter)?, filter)?;
         Ok(Self { read_from: Some(choice.read_from.clone()), ..data })
     }
@@ -95,7 +109,7 @@ impl DataSet {
     pub fn of_store(store: &Arc<dyn Store>, filter: &Filter) -> Result<Self> {
         let read = |files: &RunFiles| read_run(files, filter);
         let parts = [filter.part()];
-        Self::of_runs(filter.unreadable.runs(store, &parts, |run| filter.may_allow(run), read)?, filter)
+        Self::of_runs(filter.unreadable.runs(store, (&parts, false), |run| filter.may_allow(run), read)?, filter)
     }
 
     /// The same for runs whose files are known.

@@ -15,6 +15,7 @@ use crate::{
             files::{self, Found, RunFiles},
             marks, run_row,
             span::Stretches,
+            unreadable::Unreadable,
         },
         store::{self, Part, Store},
         tables::Marks,
@@ -157,23 +158,61 @@ impl Piece {
         times.iter().map(within).collect()
     }
 
+    /// Whether it is of sums that were taken in place of what was recorded, and not wished for.
+    const fn is_replaceable(&self) -> bool {
+        self.folder.is_some() && self.times.is_some()
+    }
+
     fn of_run(&self) -> RunPiece {
         RunPiece { folder: self.folder, only: self.times.as_deref().map(Stretches::between) }
     }
 }
 
 impl Choice {
+    /// All where it was recorded.
+    pub fn recorded(reason: Option<String>, is_unexpected: bool) -> Self {
+        let read_from = ReadFrom {
+            tier: ReadFrom::RAW,
+            resolution: None,
+            is_joined: false,
+            is_of_services: false,
+            reason,
+            is_unexpected,
+        };
+        Self { pieces: vec![Piece { folder: None, times: None }], read_from }
+    }
+
+    /// What is read if a file of sums in it cannot be read: everything where it was recorded. `None`: the error is another one.
+    pub(super) fn instead(&self, root: &Path, error: &DataSetError) -> Option<Self> {
+        let of_sums = |piece: &&Piece| piece.is_replaceable();
+        let mut folders = self.pieces.iter().filter(of_sums).filter_map(|piece| piece.folder);
+        let is_of_sums = error.file().is_some_and(|file| folders.any(|folder| file.starts_with(root.join(folder))));
+        is_of_sums.then(|| Self::recorded(Some(format!("sums cannot be read: {error}")), true))
+    }
+
     /// The runs of all pieces that the filter allows.
     ///
     /// # Errors
     /// If there is no run, a file cannot be read or is damaged, or a store cannot be listed.
     pub(super) fn runs(&self, root: &Path, filter: &Filter) -> Result<Vec<(Run, RunFiles)>> {
-        let of_piece = |piece: &Piece| {
+        // What was recorded has what a file of sums lacks, so none is left out.
+        let whole = Filter { unreadable: Unreadable::default(), ..filter.clone() };
+        let (mut all, mut none, mut has_any) = (Vec::new(), None, false);
+        for piece in &self.pieces {
+            let filter = if piece.is_replaceable() { &whole } else { filter };
             let of = piece.of_run();
             let read = |files: &RunFiles| Ok(Run { piece: of.clone(), ..read_run(files, filter)? });
-            filter.unreadable.runs(&piece.open(root)?, &piece.parts(filter), |run| filter.may_allow(run), read)
-        };
-        each(&self.pieces, of_piece, Vec::extend)
+            let parts = piece.parts(filter);
+            let of_parts = (parts.as_slice(), !all.is_empty());
+            match filter.unreadable.runs(&piece.open(root)?, of_parts, |run| filter.may_allow(run), read) {
+                Err(error @ DataSetError::NoRun { .. }) => none = Some(error),
+                found => {
+                    all.extend(found?);
+                    has_any = true;
+                }
+            }
+        }
+        none.filter(|_| !has_any).map_or(Ok(all), Err)
     }
 
     /// The files of these runs, and those that no row belongs to.
@@ -181,27 +220,21 @@ impl Choice {
     /// # Errors
     /// If there is no run, or a store cannot be listed.
     pub(super) fn found(&self, root: &Path, filter: &Filter) -> Result<Found> {
-        let of_piece = |piece: &Piece| files::find_parts(&piece.open(root)?, &piece.parts(filter));
-        each(&self.pieces, of_piece, |all: &mut Found, mut found| {
-            all.runs.append(&mut found.runs);
-            all.without_row.append(&mut found.without_row);
-        })
-    }
-}
-
-/// What `read` gives of all pieces together. A place of which only sums are left has no run.
-fn each<T: Default>(pieces: &[Piece], read: impl Fn(&Piece) -> Result<T>, mut add: impl FnMut(&mut T, T)) -> Result<T> {
-    let (mut all, mut none, mut has_any) = (T::default(), None, false);
-    for piece in pieces {
-        match read(piece) {
-            Err(error @ DataSetError::NoRun { .. }) => none = Some(error),
-            found => {
-                add(&mut all, found?);
-                has_any = true;
+        let (mut all, mut none, mut has_any) = (Found::default(), None, false);
+        for piece in &self.pieces {
+            match files::find_parts(&piece.open(root)?, &piece.parts(filter)) {
+                // A place of which only sums are left has none.
+                Err(error @ DataSetError::NoRun { .. }) => none = Some(error),
+                found => {
+                    let mut found = found?;
+                    all.runs.append(&mut found.runs);
+                    all.without_row.append(&mut found.without_row);
+                    has_any = true;
+                }
             }
         }
+        none.filter(|_| !has_any).map_or(Ok(all), Err)
     }
-    none.filter(|_| !has_any).map_or(Ok(all), Err)
 }
 
 /// What is known of a run by its row and its marks.
