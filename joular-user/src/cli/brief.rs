@@ -6,11 +6,10 @@ use clap::{Arg, Command};
 const RECORDING: [&str; 4] = ["record", "top", "run", "sweep"];
 
 /// What `-h` has of their flags: they have a hundred.
-const COMMON: [&str; 16] = [
+const COMMON: [&str; 15] = [
     "comm",
     "jvms",
     "pid",
-    "replay",
     "duration",
     "frequency",
     "alloc",

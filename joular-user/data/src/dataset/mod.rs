@@ -13,6 +13,7 @@ pub mod bundle;
 pub mod clickhouse;
 pub mod column;
 pub mod compact;
+pub(crate) mod erasing;
 pub mod error;
 pub mod expire;
 pub mod forget;

@@ -7,6 +7,7 @@ use twox_hash::XxHash64;
 
 use crate::{
     attribution::window_report::ProcessRef,
+    dataset::erasing::ERASED,
     events::{ProcessInfo, Runtime, Service, ServiceFrom, Workload},
     model::{target_text::TargetText, units::Pid},
 };
@@ -30,9 +31,6 @@ impl Name {
         if is_nameless { Self { comm: Some(comm()), ..self } } else { self }
     }
 }
-
-/// What processes are called that were erased ([`super::erase`]): as a service, a command, a thread and a method.
-pub(super) const ERASED: &str = "[erased]";
 
 impl Name {
     /// That of all processes that were erased.

@@ -28,6 +28,7 @@ use crate::{
     dataset::{
         align::aligned,
         error::{DataSetError, Result},
+        read::builder,
         schema::{SCHEMA_VERSION, known_versions, read_versions},
     },
 };
@@ -57,15 +58,7 @@ impl Bundle {
         if figures.runs != 1 || figures.run_id.is_empty() {
             return Err(damaged(path, "it is not the bundle of one run"));
         }
-        if !read_versions(SCHEMA_VERSION).contains(&figures.schema_version) {
-            return Err(DataSetError::Version {
-                path: path.to_owned(),
-                found: figures.schema_version.to_string(),
-                written_by: None,
-                known: known_versions(),
-                advice: "the joular-bpf of its version",
-            });
-        }
+        check_version(path, figures.schema_version)?;
         Ok(Self { figures, batch })
     }
 }
@@ -100,10 +93,27 @@ fn check(path: &Path, metadata: &ParquetMetaData) -> Result<()> {
     if metadata.file_metadata().num_rows() != 1 {
         return Err(damaged(path, "it is not a bundle, which has one row"));
     }
+    // Its row says it, too, if what it means there did not change.
+    if let Some(version) = builder::version(metadata) {
+        check_version(path, version)?;
+    }
     match columns().map(|column| column.num_values()).max() {
         Some(rows) if rows > MAX_ROWS => Err(DataSetError::TooManyRows { path: path.to_owned(), rows, most: MAX_ROWS }),
         _ => Ok(()),
     }
+}
+
+fn check_version(path: &Path, version: i64) -> Result<()> {
+    if read_versions(SCHEMA_VERSION).contains(&version) {
+        return Ok(());
+    }
+    Err(DataSetError::Version {
+        path: path.to_owned(),
+        found: version.to_string(),
+        written_by: None,
+        known: known_versions(),
+        advice: "the joular-bpf of its version",
+    })
 }
 
 fn damaged(path: &Path, problem: &str) -> DataSetError {

@@ -13,11 +13,14 @@ use parquet::{
 };
 
 use super::{builder, footer};
-use crate::dataset::{
-    column::Table as _,
-    error::{DataSetError, Result},
-    store::{Content, Object, StoredFile},
-    tables::{OF_ROLLUPS, Runs},
+use crate::{
+    caught::caught,
+    dataset::{
+        column::Table as _,
+        error::{DataSetError, Result},
+        store::{Content, Object, StoredFile},
+        tables::{OF_ROLLUPS, Runs},
+    },
 };
 
 /// Larger bundles are read where they are, of which each request has a part.
@@ -42,7 +45,7 @@ pub(super) fn opened(stored: &StoredFile) -> Result<Object> {
     let metadata = ParquetMetaDataReader::new().parse_and_finish(&object);
     let metadata = metadata.map_err(|cause| DataSetError::Parquet { path: stored.path(), cause })?;
     builder::check(stored, &object, &metadata)?;
-    near.keep(|| apart(whole, &metadata).ok().flatten());
+    near.keep(|| caught(|| apart(whole, &metadata))?.ok().flatten());
     Ok(near.table(table).unwrap_or(object))
 }
 

@@ -132,7 +132,7 @@ pub(super) fn check(file: &StoredFile, object: &Object, metadata: &ParquetMetaDa
 }
 
 /// The schema version of a file, if it says one.
-pub(super) fn version(metadata: &ParquetMetaData) -> Option<i64> {
+pub(crate) fn version(metadata: &ParquetMetaData) -> Option<i64> {
     value(metadata, key::SCHEMA_VERSION)?.parse().ok()
 }
 

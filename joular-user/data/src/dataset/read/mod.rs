@@ -2,7 +2,7 @@
 
 mod apart;
 pub(crate) mod asked;
-mod builder;
+pub(crate) mod builder;
 pub(crate) mod columns;
 pub(crate) mod decode_ahead;
 pub(crate) mod files;

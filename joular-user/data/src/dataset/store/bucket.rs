@@ -53,8 +53,11 @@ pub(super) struct Bucket {
     ahead: Arc<Ahead>,
     spill: Arc<Spill>,
     /// Bundles, each by what the bucket calls this content of it.
-    near: Mutex<HashMap<PathBuf, (Option<String>, Arc<Near>)>>,
+    near: Mutex<HashMap<PathBuf, Tagged>>,
 }
+
+/// A bundle, and what the bucket calls this content of it.
+type Tagged = (Option<String>, Arc<Near>);
 
 /// What talks to a bucket.
 struct Client {

@@ -32,7 +32,9 @@ impl ReadAt for Bytes {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let rest = usize::try_from(offset).ok().and_then(|offset| self.get(offset..)).unwrap_or_default();
         let count = rest.len().min(buffer.len());
-        buffer.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        if let (Some(to), Some(from)) = (buffer.get_mut(..count), rest.get(..count)) {
+            to.copy_from_slice(from);
+        }
         Ok(count)
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    rules::{Keys, erased_key},
+    rules::erased_key,
     source::{erased_path, has, in_source},
 };
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
         window_report::{DomainAudit, WindowReport},
     },
     dataset::{
+        erasing::Keys,
         error::{DataSetError, Result},
         read::{
             columns::TableFile,

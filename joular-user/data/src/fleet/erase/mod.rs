@@ -2,20 +2,18 @@
 //! stays what it was ([`erase`]).
 //!
 //! What belongs to erased processes becomes that of one process of the run, which is called `[erased]` as a service, a thread
-//! and a method ([`mod@fates`] says what becomes of each table, [`rewrite`] does it). Runs of an erased host go whole. The
+//! and a method ([`crate::dataset::erasing`] says what becomes of each table, [`rewrite`] does it). Runs of an erased host go whole. The
 //! records of a place say what is erased ([`record`]): they are there before anything is changed, and whoever sums runs that
 //! come later goes by them.
 //!
 //! What is written follows from what is there and from the records. So it may be interrupted and repeated. One at a time does it,
 //! and looks for new records at its end: so it does what others have asked for meanwhile.
 
-mod fates;
 mod made;
 mod pass;
 mod record;
 mod recorded;
 mod rewrite;
-mod rows;
 mod rules;
 mod say;
 mod source;
@@ -35,12 +33,12 @@ use self::{pass::Pass, record::Record};
 pub(super) use self::{rules::Rules, source::in_source};
 use super::{
     claim::Claimed,
-    names::ERASED,
     tier::{Tier, within},
 };
 use crate::{
     dataset::{
         bundle::TierMark,
+        erasing::ERASED,
         error::{DataSetError, Result},
         store::{SharedPlace, Store},
     },

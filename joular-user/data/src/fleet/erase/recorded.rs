@@ -5,13 +5,11 @@
 
 use std::{path::Path, slice, sync::Arc};
 
-use super::{
-    rewrite::{self, Rewritten},
-    rules::Keys,
-};
+use super::rewrite::{self, Rewritten};
 use crate::{
     dataset::{
         bundle::{self, BundlePlace, Groups},
+        erasing::Keys,
         error::{DataSetError, Result},
         expire,
         read::{

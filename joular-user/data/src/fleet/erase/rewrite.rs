@@ -6,17 +6,15 @@
 
 use std::{path::Path, sync::Arc};
 
-use super::{
-    fates::{self, Fate},
-    made,
-    rows::{Going, Made},
-    rules::Keys,
-    source::with_erased,
-};
+use super::{made, rules::erased_key, source::with_erased};
 use crate::{
     dataset::{
         bundle,
         column::Table as _,
+        erasing::{
+            Going, Keys, Made,
+            fates::{self, Fate},
+        },
         error::{DataSetError, Result},
         layout::FilePlace,
         read::{
@@ -66,7 +64,7 @@ pub(super) fn run(
     let keys = with_erased(keys);
     let made = Arc::new(Scratch::within(scratch)?);
     let energy = made::of_rollup(run, row, &keys, made.as_ref())?;
-    let going = Going::of(run, keys)?;
+    let going = Going::of(run, keys, erased_key())?;
     let mut rewriting = Rewriting { run, going, made, done: Rewritten { energy, ..Rewritten::default() } };
     if run.is_bundle() {
         rewriting.bundle(store, scratch)?

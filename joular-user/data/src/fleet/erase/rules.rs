@@ -1,10 +1,11 @@
 //! Says which processes and hosts are erased, by the records of a place.
 
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
 use super::record::{self, Record, Subject};
 use crate::{
     dataset::{
+        erasing::{Key, Keys},
         error::Result,
         layout::{FilePlace, date},
         read::{
@@ -23,10 +24,6 @@ use crate::{
 };
 
 const HOUR_US: i64 = 3_600_000_000;
-
-/// A process as rows know it: pid and start, µs since 1970. One without a window has no start.
-pub(in crate::fleet) type Key = (u32, Option<i64>);
-pub(in crate::fleet) type Keys = HashSet<Key>;
 
 /// The process that stands for those that were erased.
 pub(super) fn erased_key() -> Key {

@@ -1,11 +1,14 @@
 //! Gives what belongs to erased processes the names of the one that stands for them. Whoever sums it gets one row of it.
 
-use super::rules::{Keys, erased_key};
+use super::rules::erased_key;
 use crate::{
     attribution::window_report::{Category, ProcessRef},
-    dataset::read::{rollup::ReadRollupWindow, stacks::ReadStacks},
+    dataset::{
+        erasing::{ERASED, Keys},
+        read::{rollup::ReadRollupWindow, stacks::ReadStacks},
+    },
     fleet::{
-        names::{ERASED, Name},
+        names::Name,
         read::{Source, start_ns},
     },
     model::{

@@ -5,29 +5,17 @@
 
 use std::{path::Path, sync::Arc};
 
-use super::{
-    Erased,
-    rules::{Keys, Rules},
-    source::in_source,
-};
+use super::{Erased, rules::Rules, source::in_source};
 use crate::{
     dataset::{
         bundle,
+        erasing::{ERASED, Keys},
         error::{DataSetError, Result},
         layout::path_part,
         read::{files::RunFiles, run_row, stacks::ReadStacks},
         store::{Hour, Part, Store},
     },
-    fleet::{
-        claim::Claimed,
-        names::{ERASED, Name},
-        note::Note,
-        read,
-        sums::Sums,
-        tier::Tier,
-        unit::Unit,
-        write,
-    },
+    fleet::{claim::Claimed, names::Name, note::Note, read, sums::Sums, tier::Tier, unit::Unit, write},
     model::{target_text::TargetText, units::UnixMicros},
 };
 

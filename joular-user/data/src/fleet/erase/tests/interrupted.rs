@@ -165,5 +165,5 @@ fn who_comes_second_records_what_is_asked_for_and_leaves_it_to_the_first() {
         assert_eq!(all_files(place.path()) == before, is_left);
     }
     assert_forgotten(place.path());
-    assert!(!place.path().join("claims").exists(), "it has ended");
+    assert!(!place.path().join("claims/erase/claim.json").exists(), "it has ended");
 }

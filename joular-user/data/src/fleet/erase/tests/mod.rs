@@ -5,15 +5,12 @@ use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use tempfile::TempDir;
 
-use super::{
-    Erased, Order, Subject, erase,
-    fates::{FATES, Fate},
-    record,
-};
+use super::{Erased, Order, Subject, erase, record};
 use crate::{
     dataset::{
         audit,
         column::{Column, Table as _, kind},
+        erasing::fates::{FATES, Fate},
         fixture,
         read::{columns::TableFile, files},
         store::{LocalDirectory, SHARE_MARK, SharedPlace, Store},

@@ -1,4 +1,7 @@
-//! Makes the rows of a table anew: without those that go, and with those that come in their place.
+//! Makes the rows of a table anew: without those about erased processes, and with those that come in their place. [`fates`] says
+//! what becomes of each table.
+
+pub(crate) mod fates;
 
 use std::{collections::HashSet, path::Path};
 
@@ -6,57 +9,59 @@ use arrow_array::{BooleanArray, RecordBatch, UInt32Array, cast::AsArray as _, ty
 use arrow_schema::ArrowError;
 use arrow_select::{concat::concat_batches, filter::filter_record_batch, take::take_record_batch};
 
-use super::{
-    fates::Fate,
-    rules::{Keys, erased_key},
-};
-use crate::{
-    dataset::{
-        align::aligned,
-        column::Table as _,
-        error::{DataSetError, Result},
-        read::{
-            columns::{Columns, TableFile},
-            files::RunFiles,
-            footer::Footer,
-        },
-        redacting,
-        store::StoredFile,
-        tables::{
-            Allocations, Amounts, Branches, GcCharges, Io, runs,
-            shared::{PID, PROCESS_START, WINDOW_START},
-            stacks, work,
-        },
-        write::MergedFile,
+use self::fates::Fate;
+use crate::dataset::{
+    align::aligned,
+    column::Table as _,
+    error::{DataSetError, Result},
+    read::{
+        columns::{Columns, TableFile},
+        files::RunFiles,
+        footer::Footer,
     },
-    fleet::names::ERASED,
+    redacting,
+    store::StoredFile,
+    tables::{
+        Allocations, Amounts, Branches, GcCharges, Io, runs,
+        shared::{PID, PROCESS_START, WINDOW_START},
+        stacks, work,
+    },
+    write::MergedFile,
 };
 
 /// Tables whose rows refer to call paths.
 const WITH_PATHS: [&str; 5] = [Branches::NAME, Allocations::NAME, GcCharges::NAME, Io::NAME, Amounts::NAME];
 
+/// What everything that was erased is called.
+pub(crate) const ERASED: &str = "[erased]";
+
+/// A process as rows know it: pid and start, µs since 1970. One without a window has no start.
+pub(crate) type Key = (u32, Option<i64>);
+pub(crate) type Keys = HashSet<Key>;
+
 /// What goes.
-pub(super) struct Going {
+pub(crate) struct Going {
     /// Processes, with the one that stands for those that were erased before.
-    pub(super) keys: Keys,
+    keys: Keys,
+    stand_in: Key,
     /// Call paths that rows of others refer to.
-    pub(super) paths: HashSet<i64>,
+    paths: HashSet<i64>,
 }
 
 /// A table, made anew.
-pub(super) struct Made {
+pub(crate) struct Made {
     /// `None`: no row is left.
-    pub(super) bytes: Option<Vec<u8>>,
+    pub(crate) bytes: Option<Vec<u8>>,
     /// Rows that went. Those that had been made in place of others are not counted.
-    pub(super) gone: u64,
+    pub(crate) gone: u64,
     /// Whether it is as it was.
-    pub(super) is_same: bool,
+    pub(crate) is_same: bool,
 }
 
 impl Going {
-    /// What goes of a run, with these processes.
-    pub(super) fn of(run: &RunFiles, keys: Keys) -> Result<Self> {
-        let mut going = Self { keys, paths: HashSet::new() };
+    /// What goes of a run with these processes, one of which stands for those that were erased before.
+    pub(crate) fn of(run: &RunFiles, keys: Keys, stand_in: Key) -> Result<Self> {
+        let mut going = Self { keys, stand_in, paths: HashSet::new() };
         let mut paths = HashSet::new();
         for file in run.of(&WITH_PATHS) {
             TableFile::open(file)?.batches(|columns| {
@@ -94,12 +99,12 @@ impl Going {
 
     /// Rows that were made in place of others.
     fn made_before(&self, columns: &Columns<'_>) -> Result<u64> {
-        let made = self.owners(columns, |key| *key != erased_key(), |_| true)?;
+        let made = self.owners(columns, |key| *key != self.stand_in, |_| true)?;
         Ok(made.iter().filter(|is_other| !**is_other).count() as u64)
     }
 
     /// A table of a part of a run. `made` has the rows that come.
-    pub(super) fn table(
+    pub(crate) fn table(
         &self,
         table: &'static str,
         fate: Fate,

@@ -10,7 +10,7 @@ use crate::dataset::{
 
 /// What becomes of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(crate) enum Fate {
     /// No row is about a process.
     Kept,
     /// The same, but for the words that joular-bpf was called with: they may name a command that is erased.
@@ -28,7 +28,7 @@ pub(super) enum Fate {
 }
 
 /// All tables of a data set.
-pub(super) const FATES: [(&str, Fate); 18] = [
+pub(crate) const FATES: [(&str, Fate); 18] = [
     (Runs::NAME, Fate::Unsaid),
     (Processes::NAME, Fate::Described),
     (Stacks::NAME, Fate::Referred),
@@ -52,7 +52,7 @@ pub(super) const FATES: [(&str, Fate); 18] = [
 ];
 
 /// That of a table; one that is not known has no rows.
-pub(super) fn of(table: &str) -> Fate {
+pub(crate) fn of(table: &str) -> Fate {
     FATES.into_iter().find(|(name, _)| *name == table).map_or(Fate::Removed, |(_, fate)| fate)
 }
 
