@@ -69,7 +69,8 @@ fn a_page_that_is_gone_through_by_keys_does_not_ask_again() {
     for _ in 0..50 {
         assert_eq!(browser.eval("every[0](); globalThis.isOld === true").unwrap(), true, "it has the focus");
     }
-    browser.eval("document.activeElement.blur(); every[0]()").unwrap();
+    // Later: the other page takes the place of the one that answers.
+    browser.eval("document.activeElement.blur(); setTimeout(every[0]); 0").unwrap();
     browser.wait("globalThis.isOld === undefined && document.documentElement?.dataset.ready === 'true'").unwrap();
     assert_eq!(browser.complaints, Vec::<String>::new());
 }

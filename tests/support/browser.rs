@@ -20,6 +20,9 @@ const PROGRAMS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 /// Longest wait for each answer: a browser starts in seconds.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// What Chromium says of a call to a page that another one has replaced.
+const REPLACED: &str = "Inspected target navigated or closed";
+
 /// The browser's name; `None` if there is none.
 pub fn program() -> Option<&'static str> {
     let exists = |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|said| said.status.success());
@@ -115,14 +118,18 @@ impl Browser {
         Ok(before.elapsed())
     }
 
-    /// Waits until an expression is true.
+    /// Waits until an expression is true. A page that another one replaces meanwhile gives no answer.
     pub fn wait(&mut self, expression: &str) -> Result<()> {
         let deadline = Instant::now() + LIMIT;
-        while self.eval(expression)? != json!(true) {
+        loop {
+            match self.eval(expression) {
+                Ok(Value::Bool(true)) => return Ok(()),
+                Err(error) if !error.to_string().contains(REPLACED) => return Err(error),
+                _ => {}
+            }
             ensure!(Instant::now() < deadline, "{expression} does not come true: {:?}", self.complaints);
             thread::sleep(Duration::from_millis(20));
         }
-        Ok(())
     }
 
     /// The value of an expression in the page.
