@@ -58,7 +58,7 @@ fn requests_are_as_many_as_the_script_counts() {
         // Whether hosts are in groups is asked once.
         assert!(counted.values().sum::<u64>() <= counted["PUT"] + 2, "{layout}: {counted:?}");
 
-        let report = with(&environment, &["report", &place, "--json"]);
+        let report = with(&environment, &["report", &place, "--json", "--tier", "raw"]);
         assert_eq!(report.code(), Some(0), "{report:?}");
         let counted = server.count().unwrap();
         assert_eq!(counted["GET"], runs * of("gets_of_a_run"), "{layout}: {counted:?}");

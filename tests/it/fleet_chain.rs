@@ -124,8 +124,9 @@ impl Chain {
         assert!(!said.contains("\nrun ") && !said.starts_with("run "), "all others are there: {checked:?}");
     }
 
-    fn report(&self, place: &str) -> Sums {
-        let arguments = ["report", place, "--by", "service", "--top", "0", "--since", SINCE, "--json"];
+    /// `--tier` is of the place; a tier has none.
+    fn report(&self, place: &str, tier: &str) -> Sums {
+        let arguments = ["report", place, "--by", "service", "--top", "0", "--since", SINCE, "--tier", tier, "--json"];
         let report = with(&self.environment(), &arguments);
         if place == PLACE {
             let said = report.stdout.clone() + &report.stderr;
@@ -199,10 +200,11 @@ impl Chain {
     fn expect_the_same(&mut self, after: &str) -> Sums {
         self.bring_everywhere();
         self.audits();
-        let expected = self.report(PLACE);
+        let expected = self.report(PLACE, "raw");
+        assert_eq!(self.report(PLACE, "auto"), expected, "{after}: what is chosen");
         assert!(expected[1].iter().all(|figure| *figure > 0), "{after}: {expected:?}");
         for tier in TIERS {
-            assert_eq!(self.report(&format!("{PLACE}/{tier}")), expected, "{after}: {tier}");
+            assert_eq!(self.report(&format!("{PLACE}/{tier}"), "raw"), expected, "{after}: {tier}");
         }
         for found in self.by_duckdb() {
             assert_eq!(found, expected, "{after}: DuckDB");

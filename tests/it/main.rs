@@ -55,6 +55,7 @@ mod serve_accessibility;
 mod serve_bucket;
 mod serve_readers;
 mod shipping;
+mod tier_choice;
 mod tiers;
 mod top;
 mod validate;

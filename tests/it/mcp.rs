@@ -41,7 +41,7 @@ impl Transcript {
     }
 
     /// The same after a client has begun as clients do.
-    fn begun(place: &Path, lines: Vec<String>) -> Self {
+    pub(crate) fn begun(place: &Path, lines: Vec<String>) -> Self {
         Self::begun_within(&[], place, lines)
     }
 

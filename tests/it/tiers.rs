@@ -15,8 +15,9 @@ use crate::{
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 
 /// A table of a report, by service: energy, CPU time and samples.
-pub fn services(environment: &[(&str, String)], place: &str) -> Vec<(String, u64, u64, u64)> {
-    let report = done(&with(environment, &["report", place, "--by", "service", "--top", "0", "--json"]));
+pub(crate) fn services(environment: &[(&str, String)], place: &str) -> Vec<(String, u64, u64, u64)> {
+    let report = ["report", place, "--by", "service", "--top", "0", "--tier", "raw", "--json"];
+    let report = done(&with(environment, &report));
     let rows = report["tables"][0]["rows"].as_array().unwrap();
     let figure = |row: &Value, name: &str| row[name].as_u64().unwrap();
     let one = |row: &Value| {

@@ -25,7 +25,7 @@ const COMMON: [&str; 15] = [
 ];
 
 /// What `-h` of all other commands leaves out.
-const RARE: [&str; 33] = [
+const RARE: [&str; 34] = [
     "carbon",
     "zone",
     "carbon_source",
@@ -59,6 +59,7 @@ const RARE: [&str; 33] = [
     "token_user",
     "groups_header",
     "nodes",
+    "tier",
 ];
 
 /// The same command line with a short help that is short.

@@ -33,6 +33,7 @@ pub mod ship_flags;
 pub mod subcommands;
 pub mod support_flags;
 pub mod sweep_flags;
+pub mod tier_flags;
 pub mod top_flags;
 pub mod validate_flags;
 mod written;
@@ -69,6 +70,7 @@ pub use self::{
     subcommands::{AuditFlags, CalibrateFlags, DoctorFlags, JmhFlags, ReattributeFlags, RunsFlags},
     support_flags::SupportFlags,
     sweep_flags::SweepFlags,
+    tier_flags::TierFlags,
     top_flags::TopFlags,
     validate_flags::ValidateFlags,
 };

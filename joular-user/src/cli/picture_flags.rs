@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{DATA_SET, footprint_flags::FootprintFlags, part_flags::PartFlags, redaction_flags::CommandLineFlags};
+use super::{
+    DATA_SET, footprint_flags::FootprintFlags, part_flags::PartFlags, redaction_flags::CommandLineFlags,
+    tier_flags::TierFlags,
+};
 
 /// Flags that choose the levels above the frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
@@ -64,6 +67,9 @@ pub struct FlamegraphFlags {
 
     #[command(flatten)]
     pub part: PartFlags,
+
+    #[command(flatten)]
+    pub tier: TierFlags,
 }
 
 /// Flags of `html`.

@@ -7,7 +7,7 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 
-use super::{DATA_SET, footprint_flags::FootprintFlags, part_flags::PartFlags};
+use super::{DATA_SET, footprint_flags::FootprintFlags, part_flags::PartFlags, tier_flags::TierFlags};
 
 /// Takes one of several words; of these, one that ends with `KEY` stands for all that begin as it does.
 #[derive(Clone)]
@@ -80,13 +80,13 @@ pub struct ReportFlags {
     /// Show joules per request: counts of requests from a CSV file with columns route and count, and if wanted handler, begin
     /// and end
     #[arg(long, value_name = "FILE", conflicts_with_all = ["measure", "top", "sort", "activations", "carbon", "price",
-          "method", "handler", "app", "java", "all_frames", "charge_gc", "since", "until"])]
+          "method", "handler", "app", "java", "all_frames", "charge_gc", "since", "until", "tier"])]
     pub requests: Option<PathBuf>,
 
     /// Show how many watts threads draw per CPU second, learnt from windows of measured energy: with --by thread, service
     /// and other groups of threads
     #[arg(long, conflicts_with_all = ["measure", "top", "sort", "activations", "carbon", "price", "method", "handler",
-          "app", "java", "all_frames", "exact_names", "no_infer", "charge_gc", "requests"])]
+          "app", "java", "all_frames", "exact_names", "no_infer", "charge_gc", "requests", "tier"])]
     pub watts: bool,
 
     /// Print one JSON object
@@ -106,4 +106,7 @@ pub struct ReportFlags {
 
     #[command(flatten)]
     pub part: PartFlags,
+
+    #[command(flatten)]
+    pub tier: TierFlags,
 }

@@ -3,10 +3,18 @@
 use std::path::Path;
 
 use anyhow::bail;
-use joular_data::{report, text::escape};
+use joular_data::{
+    fleet::choice::View,
+    report::{
+        self,
+        profile::{Filter, Sources},
+        ranking::By,
+    },
+    text::escape,
+};
 
 use crate::{
-    cli::PartFlags,
+    cli::{PartFlags, TierFlags},
     config::{self, AUTO_APP, ConfigError},
 };
 
@@ -15,6 +23,18 @@ use crate::{
 /// # Errors
 /// If a data set cannot be read, no package is found, or libraries are named for nothing.
 pub(super) fn resolved(part: &PartFlags, data: &[&Path]) -> anyhow::Result<PartFlags> {
+    found(part, data, Sources::default())
+}
+
+/// The same for commands that may read tiers: these have the packages of the runs.
+///
+/// # Errors
+/// As [`resolved`].
+pub(super) fn resolved_of(part: &PartFlags, data: &[&Path], tier: &TierFlags) -> anyhow::Result<PartFlags> {
+    found(part, data, config::sources(&tier.tier, [View::Table(By::Package)])?)
+}
+
+fn found(part: &PartFlags, data: &[&Path], sources: Sources) -> anyhow::Result<PartFlags> {
     if !part.app.iter().any(|prefix| prefix == AUTO_APP) {
         if !part.library.is_empty() {
             return Err(for_nothing().into());
@@ -22,6 +42,7 @@ pub(super) fn resolved(part: &PartFlags, data: &[&Path]) -> anyhow::Result<PartF
         return Ok(part.clone());
     }
     let (filter, _) = config::part(&PartFlags { app: Vec::new(), ..part.clone() })?;
+    let filter = Filter { sources, ..filter };
     let mut found = Vec::new();
     for data in data {
         found.extend(report::app::find(data, &filter, &part.library)?);

@@ -52,7 +52,7 @@ pub(super) fn show(flags: &ReportFlags) -> anyhow::Result<Exit> {
             .map_err(unwritten("joules per request"))?;
         return Ok(Exit::Success);
     }
-    let part = app::resolved(&flags.part, &[&flags.data])?;
+    let part = app::resolved_of(&flags.part, &[&flags.data], &flags.tier)?;
     let flags = &ReportFlags { part, ..flags.clone() };
     let request = config::report_request(flags, config::footprint(&flags.footprint)?)?;
     let out = io::stdout();
@@ -108,7 +108,7 @@ pub(super) fn jmh(flags: &JmhFlags) -> anyhow::Result<Exit> {
 
 pub(super) fn flamegraph(flags: &FlamegraphFlags) -> anyhow::Result<Exit> {
     let data: Vec<&Path> = [&flags.data].into_iter().chain(&flags.diff).map(PathBuf::as_path).collect();
-    let part = app::resolved(&flags.part, &data)?;
+    let part = app::resolved_of(&flags.part, &data, &flags.tier)?;
     let drawing = config::drawing(&FlamegraphFlags { part, ..flags.clone() })?;
     say_what_goes_on(&flags.data);
     let unreadable = &drawing.filter.unreadable;

@@ -36,6 +36,7 @@ mod serve;
 mod services;
 mod ship;
 mod sweep;
+mod tier;
 mod top;
 mod trust;
 mod validate;
@@ -78,6 +79,7 @@ pub use self::{
     serve::{Serving, reading_time, serving},
     ship::{Ship, ship_once},
     sweep::{SweepRun, sweep},
+    tier::{sources, tiers},
     top::top,
     trust::Trust,
     validate::{schedule, validation},

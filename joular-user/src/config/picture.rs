@@ -1,20 +1,23 @@
 //! Resolves from flags what is drawn.
 
-use joular_data::report::{
-    flamegraph::{Drawing, Normalise, Picture},
-    html::{Flights, PageChoice},
-    measure::Measure,
-    profile::{App, Names},
-    tree::{Kinds, Levels, Shape},
+use joular_data::{
+    fleet::choice::View,
+    report::{
+        flamegraph::{Drawing, Normalise, Picture},
+        html::{Flights, PageChoice},
+        measure::Measure,
+        profile::{App, Names},
+        tree::{Kinds, Levels, Shape},
+    },
 };
 
-use super::{ConfigError, footprint, part, redaction, report::measure};
+use super::{ConfigError, footprint, part, redaction, report::measure, tier};
 use crate::cli::{FlamegraphFlags, HtmlFlags};
 
 /// # Errors
 /// If a flag cannot be understood.
 pub fn drawing(flags: &FlamegraphFlags) -> Result<Drawing, ConfigError> {
-    let (filter, app) = part(&flags.part)?;
+    let (mut filter, app) = part(&flags.part)?;
     let normalise = match flags.normalise.as_str() {
         "time" => Normalise::Time,
         "none" => Normalise::Nothing,
@@ -33,6 +36,7 @@ pub fn drawing(flags: &FlamegraphFlags) -> Result<Drawing, ConfigError> {
         (true, false) => Levels::Processes,
         (false, false) => Levels::Frames,
     };
+    filter.sources = tier::sources(&flags.tier.tier, [View::Tree(levels)])?;
     Ok(Drawing {
         data: flags.data.clone(),
         base: flags.diff.clone().map(|base| (base, normalise)),

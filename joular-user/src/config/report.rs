@@ -2,17 +2,20 @@
 
 use std::path::Path;
 
-use joular_data::report::{
-    Format,
-    footprint::Choices,
-    measure::Measure,
-    profile::{App, Rules},
-    ranking::{By, Request, Sort, TableOf},
-    requests::RequestsWanted,
-    watts::WattsRequest,
+use joular_data::{
+    fleet::choice::View,
+    report::{
+        Format,
+        footprint::Choices,
+        measure::Measure,
+        profile::{App, Filter, Rules, Sources},
+        ranking::{By, Request, Sort, TableOf},
+        requests::RequestsWanted,
+        watts::WattsRequest,
+    },
 };
 
-use super::{ConfigError, part::part};
+use super::{ConfigError, part::part, tier};
 use crate::cli::{ExportFlags, ReattributeFlags, ReportFlags};
 
 /// `footprint` is what [`super::footprint()`] made of the same flags.
@@ -47,6 +50,10 @@ pub fn report_request(flags: &ReportFlags, footprint: Option<Choices>) -> Result
     let format = Format::of_flags(flags.json, flags.csv, flags.markdown);
     let app = app.or_else(|| shows_java(flags, &tables, format).then_some(App::Java));
     let (top, activations) = (flags.top, flags.activations);
+    let of_tables = tables.iter().map(|table| View::Table(table.by));
+    let beside = [(activations, View::Calls), (footprint.is_some(), View::Footprint)];
+    let beside = beside.into_iter().filter(|(is_shown, _)| *is_shown).map(|(_, view)| view);
+    filter.sources = tier::sources(&flags.tier.tier, of_tables.chain(beside))?;
     Ok(Request { filter, app, tables, top, sort, activations, footprint, format })
 }
 
@@ -83,7 +90,9 @@ pub fn watts_request(flags: &ReportFlags) -> Result<WattsRequest, ConfigError> {
     let request = report_request(flags, None)?;
     let by: Vec<By> = request.of_energy().collect();
     by.iter().try_for_each(|by| expect_threads("--watts", *by))?;
-    Ok(WattsRequest { filter: request.filter, by, format: request.format })
+    // Watts are learnt from single windows of hosts.
+    let filter = Filter { sources: Sources::default(), ..request.filter };
+    Ok(WattsRequest { filter, by, format: request.format })
 }
 
 fn expect_threads(flag: &str, by: By) -> Result<(), ConfigError> {

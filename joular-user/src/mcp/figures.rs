@@ -2,6 +2,7 @@
 
 use joular_data::{
     dataset::audit,
+    fleet::choice::View,
     model::units::{MicroJoules, UnixMicros},
     report::{
         profile::{Filter, Names, Profile, Stop},
@@ -38,6 +39,9 @@ const KEYS: [&str; 11] = [
     "hints",
 ];
 
+/// What a report has of these at a place that hosts ship to.
+const SOURCE: [&str; 4] = ["tier", "resolution", "is_joined", "tier_reason"];
+
 /// Its lists that may be cut.
 const LISTS: [&str; 4] = ["/warnings", "/hints", "/skipped", "/extent/hosts"];
 
@@ -51,14 +55,15 @@ pub fn top(query: &Query, now: UnixMicros, stop: &Stop) -> Result<Work, Refusal>
 
 fn of_tables(query: &Query, now: UnixMicros, stop: &Stop) -> Result<Work, Refusal> {
     let top = rows(query)?;
-    let request = tables::request(&query.with("top", Some(&top.to_string())), query.part("", now, stop)?)?;
+    let part = query.part_showing(tables::views(query), now, stop)?;
+    let request = tables::request(&query.with("top", Some(&top.to_string())), part)?;
     Ok(Box::new(move |place| Ok(with_tables(tables::value(place, &request)?))))
 }
 
 pub fn flame(query: &Query, now: UnixMicros, stop: &Stop) -> Result<Work, Refusal> {
     let lines = query.number("lines", 1..=MOST_LINES, LINES)?;
     let query = query.with("by", Some(By::Branch.name())).with("top", Some(&lines.to_string()));
-    let request = tables::request(&query, query.part("", now, stop)?)?;
+    let request = tables::request(&query, query.part_showing(tables::views(&query), now, stop)?)?;
     Ok(Box::new(move |place| {
         let mut report = tables::value(place, &request)?;
         let table = report.get_mut("tables").and_then(|tables| tables.get_mut(0)).map(Value::take).unwrap_or_default();
@@ -91,7 +96,8 @@ fn line(row: &Value) -> Value {
 }
 
 pub fn callers(query: &Query, now: UnixMicros, stop: &Stop) -> Result<Work, Refusal> {
-    let (top, Part { filter, app }) = (rows(query)?, query.part("", now, stop)?);
+    let (top, views) = (rows(query)?, [View::Table(By::Method)]);
+    let Part { filter, app } = query.part_showing(views, now, stop)?;
     let names = Names::parse(&query.many("method")).map_err(|error| Refusal::bad(format!("method: {error}")))?;
     Ok(Box::new(move |place| {
         let profile = filter.unreadable.reading(|| Profile::read(place, &filter, app.as_ref()))?;
@@ -199,6 +205,7 @@ fn beside(report: &Map<String, Value>) -> Map<String, Value> {
     }
     found.insert("skipped".to_owned(), report.get("skipped").cloned().unwrap_or_else(|| json!([])));
     found.insert("extent".to_owned(), extent(report.get("extent")));
+    found.extend(SOURCE.iter().filter_map(|key| Some(((*key).to_owned(), report.get(*key)?.clone()))));
     found
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{bounded, explain, figures};
 use crate::query::{
-    APP, BY, MEASURE, ONE_BY, PER, Parameter, Query, Refusal, SELECTION, SIDES, VIEW, Values, list, one,
+    APP, BY, MEASURE, ONE_BY, PER, Parameter, Query, Refusal, SELECTION, SIDES, TIER, VIEW, Values, list, one,
 };
 
 /// Reads a data set for an answer.
@@ -75,7 +75,7 @@ which hosts, the energy's label, and what the audit has beside it.",
         about: "Tables of who uses most: methods by default, or classes, packages, threads, hosts and more (by). Each row has \
 joules, share, watts, samples and its 95 % interval; self is of call paths that end in the row, total of those that contain \
 it. The figures are those of joular-bpf report --json.",
-        parameters: &[SELECTION, &[APP, BY, MEASURE, VIEW, TOP]],
+        parameters: &[SELECTION, &[APP, BY, MEASURE, VIEW, TOP, TIER]],
         needs: None,
         has_sides: false,
         work: figures::top,
@@ -85,7 +85,7 @@ it. The figures are those of joular-bpf report --json.",
         title: "Call paths",
         about: "The call paths that use most energy, as folded lines (root;…;leaf µJ) for a flame graph, each with samples and \
 its 95 % interval. With app, paths have only the application's frames and are much shorter.",
-        parameters: &[SELECTION, &[APP, LINES]],
+        parameters: &[SELECTION, &[APP, LINES, TIER]],
         needs: None,
         has_sides: false,
         work: figures::flame,
@@ -95,7 +95,7 @@ its 95 % interval. With app, paths have only the application's frames and are mu
         title: "Callers and callees of a method",
         about: "Who calls a method and what it calls, with the energy of the call paths on which they stand directly beside it. \
 Rows may share paths where the method calls itself.",
-        parameters: &[SELECTION, &[APP, TOP]],
+        parameters: &[SELECTION, &[APP, TOP, TIER]],
         needs: Some("method"),
         has_sides: false,
         work: figures::callers,

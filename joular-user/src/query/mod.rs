@@ -14,6 +14,7 @@ use std::{borrow::Cow, fmt::Write as _};
 
 use form_urlencoded::parse;
 use joular_data::{
+    fleet::choice::{View, Wish},
     model::units::UnixMicros,
     report::profile::{App, Filter, Moment, Names, Stop},
     text::escape,
@@ -22,7 +23,8 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 pub use self::{
     parameters::{
-        APP, BY, GROUP, MEASURE, NODES, ONE_BY, PER, Parameter, REFRESH, SELECTION, SIDES, TOP, VIEW, Values, list, one,
+        APP, BY, GROUP, MEASURE, NODES, ONE_BY, PER, Parameter, REFRESH, SELECTION, SIDES, TIER, TOP, VIEW, Values,
+        list, one,
     },
     readings::Readings,
     refusal::Refusal,
@@ -156,6 +158,21 @@ impl Query {
         };
         let (since, until) = (time("from")?, time("until")?);
         Ok(Part { filter: Filter { since, until, versions, stop: stop.clone(), ..filter }, app })
+    }
+
+    /// What is selected, read from where these views can be had, by the parameter [`TIER`].
+    ///
+    /// # Errors
+    /// As [`Self::part`].
+    pub fn part_showing(
+        &self,
+        views: impl IntoIterator<Item = View>,
+        now: UnixMicros,
+        stop: &Stop,
+    ) -> Result<Part, Refusal> {
+        let sources = config::sources(self.one(TIER.name).unwrap_or(Wish::Auto.name()), views)?;
+        let Part { filter, app } = self.part("", now, stop)?;
+        Ok(Part { filter: Filter { sources, ..filter }, app })
     }
 
     /// What both sides of a comparison select.

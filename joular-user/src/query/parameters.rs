@@ -6,6 +6,8 @@ use joular_data::{
 };
 use serde_json::{Value, json};
 
+use crate::config;
+
 /// A parameter, and what is said of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
@@ -97,6 +99,9 @@ pub const PER: Parameter =
     one("per", "what is compared: time (watts), cpu, run or none, as diff --per").of(Values::OneOf(divisors));
 pub const NODES: Parameter = one("nodes", "number of nodes, at most as many as --nodes; the smallest ones are merged")
     .of(Values::Whole { least: 1, most: None });
+pub const TIER: Parameter =
+    one("tier", "what of a place that hosts ship to is read: auto, raw, minutes or hourly, as report --tier")
+        .of(Values::OneOf(config::tiers));
 pub const REFRESH: Parameter = one("refresh", "off: the page does not ask again every minute");
 
 /// Sides of a comparison, which have parameters of their own.

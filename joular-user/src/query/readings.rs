@@ -24,8 +24,8 @@ pub struct Readings {
     seats: Arc<Semaphore>,
     /// Of those who list a bucket: they have no seat among those who read yet.
     listing_seats: Arc<Semaphore>,
-    /// What keeps the place, if it is a bucket.
-    bucket: Option<Arc<Keeper>>,
+    /// What keeps the place and its tiers, if it is a bucket.
+    buckets: Vec<Arc<Keeper>>,
     advice: &'static str,
 }
 
@@ -36,13 +36,13 @@ impl Readings {
     /// So many at a time, each at most for so long. `advice` says what to do when others have waited too long.
     pub fn new(place: PathBuf, at_a_time: usize, time: Duration, advice: &'static str) -> Self {
         let [seats, listing_seats] = [(); 2].map(|()| Arc::new(Semaphore::new(at_a_time)));
-        Self { place, time, seats, listing_seats, bucket: None, advice }
+        Self { place, time, seats, listing_seats, buckets: Vec::new(), advice }
     }
 
     /// The same of a place that is kept: what failed may be due to an old listing, which is forgotten then.
     #[must_use]
-    pub fn kept_by(self, bucket: Option<Arc<Keeper>>) -> Self {
-        Self { bucket, ..self }
+    pub fn kept_by(self, buckets: Vec<Arc<Keeper>>) -> Self {
+        Self { buckets, ..self }
     }
 
     pub fn place(&self) -> &Path {
@@ -51,7 +51,7 @@ impl Readings {
 
     /// Whether the place is kept. A directory is not: looking at it costs nothing.
     pub const fn is_kept(&self) -> bool {
-        self.bucket.is_some()
+        !self.buckets.is_empty()
     }
 
     /// What `work` reads. `stop` ends it where its filters have it.
@@ -64,14 +64,12 @@ impl Readings {
         work: impl FnOnce(&Path) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
         let seat = self.seat(&self.seats).await?;
-        let bucket = self.bucket.clone();
+        let buckets = self.buckets.clone();
         let work = move |place: &Path| {
             let outcome = work(place);
-            if let (Some(bucket), Err(refusal)) = (bucket, &outcome)
-                && refusal.status.is_server_error()
-            {
+            if outcome.as_ref().err().is_some_and(|refusal| refusal.status.is_server_error()) {
                 // A file may have gone that was there.
-                bucket.forget();
+                buckets.iter().for_each(|bucket| bucket.forget());
             }
             outcome
         };

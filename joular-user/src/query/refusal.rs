@@ -60,6 +60,8 @@ impl From<DataSetError> for Refusal {
             | DataSetError::NothingMeasured { .. }
             | DataSetError::NoEnergy { .. }
             | DataSetError::NoPhase { .. } => Self::missing("nothing_selected", message),
+            // Without the place: whoever may see a part of it may not know where it is.
+            DataSetError::NoTier { tier, problem, .. } => Self::missing("no_tier", format!("tier: {tier}: {problem}")),
             _ => Self { status: StatusCode::INTERNAL_SERVER_ERROR, code: "data_set", message },
         }
     }

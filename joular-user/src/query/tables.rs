@@ -2,9 +2,12 @@
 
 use std::path::Path;
 
-use joular_data::report::{
-    profile::Filter,
-    ranking::{By, Look, Sort, command},
+use joular_data::{
+    fleet::choice::View,
+    report::{
+        profile::Filter,
+        ranking::{By, Look, Sort, command},
+    },
 };
 use serde_json::{Map, Value};
 
@@ -14,6 +17,14 @@ use crate::{cli::ReportFlags, config};
 /// Rows of a table unless somebody says how many, as `report` has them.
 pub const ROWS: usize = 20;
 const MOST_ROWS: usize = 1_000_000;
+
+/// What tables show that are asked for (`by`): a name that is none is refused when they are understood.
+pub fn views(query: &Query) -> Vec<View> {
+    let rows = query.many("by");
+    let named = rows.iter().filter_map(|name| By::named(name));
+    let by = if rows.is_empty() { vec![By::Method] } else { named.collect() };
+    by.into_iter().map(View::Table).collect()
+}
 
 /// Understands which tables are wanted (`by`, `measure`, `view`, `top`).
 ///

@@ -4,13 +4,14 @@ use std::{collections::BTreeSet, path::Path};
 
 use joular_data::{
     dataset::audit,
+    fleet::choice::View,
     report::{
         self,
         export::{ExportFormat, Selection},
         measure::Measure,
         profile::{DataSet, Profile, Unreadable},
         ranking::{By, Ranking, Sort, groups::Groups, rows::Cut},
-        tree::{Branches, Shape},
+        tree::{Branches, Levels, Shape},
     },
     text::{escape, time},
 };
@@ -28,7 +29,8 @@ const LABELS_OF_ROWS: [By; 3] = [By::Thread, By::Category, By::Method];
 const NODES: usize = 16_000;
 
 pub fn top(asking: &Asking<'_>) -> Result<Work, Refusal> {
-    let request = tables::request(asking.query, asking.part()?)?;
+    let part = asking.part_showing(asking.query, tables::views(asking.query))?;
+    let request = tables::request(asking.query, part)?;
     Ok(Box::new(move |place| Ok(Answer { kind: JSON, body: tables::read(place, &request)?.into() })))
 }
 
@@ -38,7 +40,7 @@ pub fn measure_of(query: &Query) -> Result<Measure, Refusal> {
 }
 
 pub fn flame(asking: &Asking<'_>) -> Result<Work, Refusal> {
-    let part = asking.part()?;
+    let part = asking.part_showing(asking.query, [View::Tree(Levels::Frames)])?;
     let measure = measure_of(asking.query)?;
     let most = asking.terms.most_nodes;
     let nodes = asking.query.number("nodes", 1..=most, NODES.min(most))?;
@@ -60,19 +62,23 @@ pub fn flame(asking: &Asking<'_>) -> Result<Work, Refusal> {
                 "samples": node.total.samples,
             })
         };
-        Answer::json(&json!({
-            "measure": measure.name(),
-            "unit": if measure == Measure::Energy { "uj" } else { "amount" },
-            "until": profile.overview.span.map(|(_, end)| time(end)),
-            "merged_nodes": whole.nodes.len().saturating_sub(nodes),
-            "nodes": tree.nodes.iter().map(node).collect::<Vec<_>>(),
-        }))
+        with_source(
+            &profile,
+            json!({
+                "measure": measure.name(),
+                "unit": if measure == Measure::Energy { "uj" } else { "amount" },
+                "until": profile.overview.span.map(|(_, end)| time(end)),
+                "merged_nodes": whole.nodes.len().saturating_sub(nodes),
+                "nodes": tree.nodes.iter().map(node).collect::<Vec<_>>(),
+            }),
+        )
     }))
 }
 
 pub fn series(asking: &Asking<'_>) -> Result<Work, Refusal> {
-    let part = asking.part()?;
     let by = asking.query.one("by").map(process_label).transpose()?;
+    let views = by.as_ref().and_then(Label::view).into_iter().chain([View::OverTime]);
+    let part = asking.part_showing(asking.query, views)?;
     Ok(Box::new(move |place| {
         let scan = Scan::read(place, &part)?;
         let groups = by.as_ref().map_or_else(|| scan.whole().into_iter().collect(), |label| scan.by(label));
@@ -84,17 +90,28 @@ pub fn series(asking: &Asking<'_>) -> Result<Work, Refusal> {
                 "watts": scan.watts(&group.series),
             })
         };
-        Answer::json(&json!({
-            "start": time(joular_data::model::units::UnixMicros(scan.clock.start_us)),
-            "end": scan.until().map(time),
-            "start_us": scan.clock.start_us,
-            "end_us": scan.until(),
-            "step_us": scan.clock.width_us,
-            "points": scan.clock.buckets,
-            "by": by.as_ref().map(Label::name),
-            "series": groups.iter().map(one).collect::<Vec<_>>(),
-        }))
+        with_source(
+            &scan.profile,
+            json!({
+                "start": time(joular_data::model::units::UnixMicros(scan.clock.start_us)),
+                "end": scan.until().map(time),
+                "start_us": scan.clock.start_us,
+                "end_us": scan.until(),
+                "step_us": scan.clock.width_us,
+                "points": scan.clock.buckets,
+                "by": by.as_ref().map(Label::name),
+                "series": groups.iter().map(one).collect::<Vec<_>>(),
+            }),
+        )
     }))
+}
+
+/// An object, with what it was read from if there was a choice.
+fn with_source(profile: &Profile, mut answer: Value) -> Result<Answer, Refusal> {
+    if let (Some(answer), Some(from)) = (answer.as_object_mut(), &profile.overview.read_from) {
+        answer.extend(from.keys());
+    }
+    Answer::json(&answer)
 }
 
 fn process_label(name: &str) -> Result<Label, Refusal> {
@@ -120,7 +137,6 @@ pub fn labels(asking: &Asking<'_>) -> Result<Work, Refusal> {
 }
 
 pub fn values(asking: &Asking<'_>) -> Result<Work, Refusal> {
-    let part = asking.part()?;
     let rows = LABELS_OF_ROWS.into_iter().find(|by| by.name() == asking.name);
     let label = match rows {
         Some(_) => None,
@@ -129,6 +145,8 @@ pub fn values(asking: &Asking<'_>) -> Result<Work, Refusal> {
             Refusal::bad(format!("'{name}' is not a label: /api/v1/labels lists those there are"))
         })?),
     };
+    let view = rows.map(View::Table).or_else(|| label.as_ref().and_then(Label::view));
+    let part = asking.part_showing(asking.query, view)?;
     let name = asking.name.to_owned();
     Ok(Box::new(move |place| {
         let scan = Scan::read(place, &part)?;
@@ -145,7 +163,7 @@ pub fn values(asking: &Asking<'_>) -> Result<Work, Refusal> {
                 groups.iter().map(|group| json!({ "value": group.name, "energy_uj": group.energy })).collect()
             }
         };
-        Answer::json(&json!({ "label": name, "until": scan.until().map(time), "values": values }))
+        with_source(&scan.profile, json!({ "label": name, "until": scan.until().map(time), "values": values }))
     }))
 }
 

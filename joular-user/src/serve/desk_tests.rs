@@ -255,7 +255,8 @@ fn a_bucket_is_asked_at_the_moment_of_its_listing_and_about_the_last_hour() {
     let terms = |place: &str| {
         let bucket = joular_data::dataset::store::keep(place.as_ref(), LISTED, 0).unwrap();
         let setting = Setting {
-            readings: Readings::new(place.into(), 1, Duration::from_secs(1), "ask again").kept_by(bucket),
+            readings: Readings::new(place.into(), 1, Duration::from_secs(1), "ask again")
+                .kept_by(bucket.into_iter().collect()),
             hosts: Hosts { listened: "127.0.0.1".parse().unwrap(), has_token: false },
             readers: Readers::default(),
             scan_bytes: None,

@@ -38,6 +38,7 @@ use joular_data::{
         DataSetError,
         store::{self, Keeper},
     },
+    fleet::Tier,
     report::profile::has_run,
     text::escape,
 };
@@ -91,17 +92,18 @@ impl ServeError {
 /// If there is no data set that can be watched, or it cannot be served so.
 pub fn run(serving: &Serving) -> Result<(), ServeError> {
     // It has an event loop of its own, so it must not be dropped within another one: here it outlives that.
-    let bucket = store::keep(&serving.data, LISTED, serving.cache_bytes)?;
-    match &bucket {
+    let buckets = keep(serving)?;
+    if buckets.is_empty() {
+        drop(store::open(&serving.data)?);
+    } else {
         // Whether it can be read at all is better known now.
-        Some(_) => drop(has_run(&serving.data)?),
-        None => drop(store::open(&serving.data)?),
+        has_run(&serving.data)?;
     }
     warn_of_readers(serving);
     let server = server(serving)?;
     let failed = |source| ServeError::Listen { address: serving.address, source };
     let address = server.address().map_err(failed)?;
-    let desk = Desk::new(setting(serving, address.ip(), bucket.clone()));
+    let desk = Desk::new(setting(serving, address.ip(), buckets.clone()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Signals)?;
     runtime.block_on(async {
         let mut shutdown = Shutdown::listen(Exit::Success.code()).map_err(ServeError::Signals)?;
@@ -116,11 +118,20 @@ pub fn run(serving: &Serving) -> Result<(), ServeError> {
     })
 }
 
-fn setting(serving: &Serving, listened: IpAddr, bucket: Option<Arc<Keeper>>) -> Setting {
+/// Keeps the place and its tiers, if it is a bucket: there it costs nothing to name a tier that is not there. Sums are few and
+/// small, so they have a part of the memory.
+fn keep(serving: &Serving) -> Result<Vec<Arc<Keeper>>, DataSetError> {
+    let tiers = Tier::ALL.map(|tier| (serving.data.join(tier.folder()), serving.cache_bytes / 4));
+    let places = [(serving.data.clone(), serving.cache_bytes / 2)].into_iter().chain(tiers);
+    let kept = places.map(|(place, bytes)| store::keep(&place, LISTED, bytes));
+    Ok(kept.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+}
+
+fn setting(serving: &Serving, listened: IpAddr, buckets: Vec<Arc<Keeper>>) -> Setting {
     let has_token = serving.token.is_some();
     let Serving { token_user, trust, access, .. } = serving.clone();
     let advice = "ask again, or start the server with more --requests";
-    let readings = Readings::new(serving.data.clone(), serving.scans, serving.timeout, advice).kept_by(bucket);
+    let readings = Readings::new(serving.data.clone(), serving.scans, serving.timeout, advice).kept_by(buckets);
     Setting {
         readings,
         hosts: Hosts { listened, has_token },

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use joular_data::{
+    fleet::choice::{View, Wish},
     model::target_text::TargetText,
     redact::Redaction,
     report::{
@@ -22,19 +23,20 @@ use super::{
     routes::{Asking, Work},
     scan::{Group, Label, Scan},
 };
-use crate::query::{Part, Query, Refusal, encoded, exactly};
+use crate::query::{Part, Query, Refusal, TIER, encoded, exactly};
 
 /// Rows of tables of methods and threads.
 const ROWS: usize = 25;
 
 pub fn overview(asking: &Asking<'_>) -> Result<Work, Refusal> {
-    let (part, query, span) = (asking.part()?, asking.query.clone(), asking.terms.span);
+    let part = asking.part_showing(asking.query, [View::Table(By::Service), View::OverTime])?;
+    let (query, span) = (asking.query.clone(), asking.terms.span);
     Ok(Box::new(move |place| {
         let scan = Scan::read(place, &part)?;
         let mut body = form("/", &query, &FIELDS, &[("", "")]);
         body.add(&freshness("/", &query, span, &scan));
         let services = scan.by(&Label::Service);
-        let has_many = services.iter().filter(|group| group.name.is_some()).count() > 1;
+        let has_many = scan.is_of_sums() || services.iter().filter(|group| group.name.is_some()).count() > 1;
         if services.is_empty() {
             body.add(&nothing());
         } else if has_many {
@@ -99,7 +101,9 @@ pub fn part(asking: &Asking<'_>) -> Result<Work, Refusal> {
 
 /// A part in detail: `selecting` says which.
 fn detail(asking: &Asking<'_>, selecting: &Query, service: Option<String>) -> Result<Work, Refusal> {
-    let part = asking.part_of(selecting)?;
+    // Of sums, tables of what they lack are left out.
+    let views = [View::OverTime, View::Table(By::Method), View::Tree(Levels::Frames)];
+    let part = asking.part_showing(selecting, views)?;
     let measure = measure_of(asking.query)?;
     let sort = match asking.query.one("view") {
         None | Some("self") => Sort::Own,
@@ -127,11 +131,13 @@ fn detail(asking: &Asking<'_>, selecting: &Query, service: Option<String>) -> Re
             }
             Some(whole) => {
                 body.add(&power(&scan, &whole)).add(&methods(&scan, &part, sort, &query, &path));
-                for (label, title, column) in [
+                let labels = [
                     (Label::Version, "Versions", "Version"),
                     (Label::Host, "Hosts", "Host"),
                     (Label::Process, "Processes", "Process"),
-                ] {
+                ];
+                let shown = if scan.is_of_sums() { 1 } else { labels.len() };
+                for (label, title, column) in labels.into_iter().take(shown) {
                     let rows = scan.by(&label);
                     let link = |group: &Group| {
                         let target = group
@@ -142,7 +148,11 @@ fn detail(asking: &Asking<'_>, selecting: &Query, service: Option<String>) -> Re
                     };
                     after.add(&groups(&scan, title, column, &rows, link));
                 }
-                after.add(&threads(&scan, &part, &query, &path));
+                if scan.is_of_sums() {
+                    after.add(&beyond_sums(&query, &path));
+                } else {
+                    after.add(&threads(&scan, &part, &query, &path));
+                }
             }
         }
         let head = selecting.selecting();
@@ -204,6 +214,13 @@ fn threads(scan: &Scan, part: &Part, query: &Query, path: &str) -> Markup {
 fn ranking(scan: &Scan, part: &Part, by: By, sort: Sort) -> Ranking {
     let cut = Cut { top: ROWS, sort, is_partial: !part.filter.allows_all_paths() };
     Ranking::of(&scan.profile, &Groups::of(by, &scan.profile), cut, None, None)
+}
+
+/// Where tables are that sums do not have.
+fn beyond_sums(query: &Query, path: &str) -> Markup {
+    let mut line = Markup::of("<p class=\"note\">Hosts, processes and threads are in the runs. <a href=\"");
+    line.text(query.with(TIER.name, Some(Wish::Raw.name())).link(path)).raw("\">Read the runs</a></p>\n");
+    line
 }
 
 fn nothing() -> Markup {

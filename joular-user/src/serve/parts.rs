@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use joular_data::{
+    fleet::choice::Wish,
     model::{domain::Label as EnergyLabel, units::MicroJoules},
-    report::html::Markup,
+    report::{html::Markup, profile::ReadFrom},
     text::{figures, share, time, watts},
 };
 
 use super::scan::{Group, Scan};
-use crate::query::Query;
+use crate::query::{Query, TIER};
 
 /// Height of drawings; their width is the number of points.
 const HEIGHT: f64 = 100.0;
@@ -90,6 +91,13 @@ pub fn freshness(path: &str, query: &Query, span: Option<Duration>, scan: &Scan)
     }
     if let Some(span) = span.filter(|_| query.one("from").is_none()) {
         line.raw(". From is empty: this begins ").text(span.as_secs() / 60).raw(" minutes before Until, or now");
+    }
+    if let Some(text) = scan.profile.overview.read_from.as_ref().and_then(ReadFrom::text) {
+        line.raw(", ").text(text);
+        if scan.is_of_sums() {
+            let runs = query.with(TIER.name, Some(Wish::Raw.name())).link(path);
+            line.raw(" (<a href=\"").text(runs).raw("\">read the runs</a>)");
+        }
     }
     line.raw(". <a href=\"").text(query.with("refresh", is_refreshed.then_some("off")).link(path)).raw("\">");
     line.raw(if is_refreshed { "Stop asking every minute" } else { "Ask every minute" }).raw("</a></p>\n");

@@ -1,5 +1,6 @@
 //! Knows the paths: what each answers, and which parameters it has.
 
+use joular_data::fleet::choice::View;
 use percent_encoding::percent_decode_str;
 
 pub use super::question::{Question, Work};
@@ -10,7 +11,7 @@ use super::{
     terms::{Reads, Terms},
 };
 use crate::query::{
-    APP, BY, GROUP, MEASURE, NODES, ONE_BY, PER, Parameter, Part, Query, REFRESH, Refusal, SELECTION, TOP, VIEW,
+    APP, BY, GROUP, MEASURE, NODES, ONE_BY, PER, Parameter, Part, Query, REFRESH, Refusal, SELECTION, TIER, TOP, VIEW,
 };
 
 /// What a path asks for.
@@ -25,11 +26,12 @@ pub struct Asking<'a> {
 
 impl Asking<'_> {
     pub fn part(&self) -> Result<Part, Refusal> {
-        self.part_of(self.query)
+        Ok(self.limited(self.query.part("", self.terms.now, self.bounds.stop())?))
     }
 
-    pub fn part_of(&self, query: &Query) -> Result<Part, Refusal> {
-        Ok(self.limited(query.part("", self.terms.now, self.bounds.stop())?))
+    /// What a query selects, read from where these views can be had.
+    pub fn part_showing(&self, query: &Query, views: impl IntoIterator<Item = View>) -> Result<Part, Refusal> {
+        Ok(self.limited(query.part_showing(views, self.terms.now, self.bounds.stop())?))
     }
 
     pub fn sides(&self) -> Result<[Part; 2], Refusal> {
@@ -56,8 +58,9 @@ pub struct Route {
 
 type Parameters = &'static [&'static [Parameter]];
 
-const PAGE: Parameters = &[SELECTION, &[APP, MEASURE, VIEW, REFRESH]];
+const PAGE: Parameters = &[SELECTION, &[APP, MEASURE, VIEW, REFRESH, TIER]];
 const OF_PART: Parameters = &[SELECTION, &[APP]];
+const OF_VALUES: Parameters = &[SELECTION, &[APP, TIER]];
 
 const fn route(
     template: &'static str,
@@ -86,16 +89,16 @@ pub const ROUTES: &[Route] = &[
     },
     route("/report.html", "Page: all about a part, as joular-bpf html makes it", HTML, OF_PART, pages::report),
     route("/api/v1/labels", "Names of what can be selected", JSON, OF_PART, api::labels),
-    route("/api/v1/labels/{name}/values", "Values of a label, each with its energy", JSON, OF_PART, api::values),
+    route("/api/v1/labels/{name}/values", "Values of a label, each with its energy", JSON, OF_VALUES, api::values),
     route(
         "/api/v1/top",
         "Tables, as joular-bpf report --json prints them",
         JSON,
-        &[SELECTION, &[APP, BY, TOP, MEASURE, VIEW]],
+        &[SELECTION, &[APP, BY, TOP, MEASURE, VIEW, TIER]],
         api::top,
     ),
-    route("/api/v1/series", "Energy and power over time", JSON, &[SELECTION, &[APP, GROUP]], api::series),
-    route("/api/v1/flame", "The call tree", JSON, &[SELECTION, &[APP, MEASURE, NODES]], api::flame),
+    route("/api/v1/series", "Energy and power over time", JSON, &[SELECTION, &[APP, GROUP, TIER]], api::series),
+    route("/api/v1/flame", "The call tree", JSON, &[SELECTION, &[APP, MEASURE, NODES, TIER]], api::flame),
     Route {
         has_sides: true,
         ..route(

@@ -8,13 +8,15 @@ use std::{
 
 use joular_data::{
     dataset::DataSetError,
+    fleet::choice::View,
     model::{
         target_text::TargetText,
         units::{MicroJoules, UnixMicros},
     },
     report::{
         html::clock::Clock,
-        profile::{Catalog, DataSet, EnergyRow, Process, ProcessIndex, Profile},
+        profile::{Catalog, DataSet, EnergyRow, Process, ProcessIndex, Profile, ReadFrom},
+        ranking::By,
     },
 };
 
@@ -77,6 +79,19 @@ impl Label {
         known.or_else(|| key.map(|key| Self::Of(key.to_owned())))
     }
 
+    /// A view whose rows are told apart by what tells its values apart; `None`: everything has its values, as versions have.
+    pub fn view(&self) -> Option<View> {
+        match self {
+            Self::Version => None,
+            Self::Service => Some(View::Table(By::Service)),
+            Self::Host => Some(View::Table(By::Host)),
+            Self::Process => Some(View::Table(By::Process)),
+            Self::Pod => Some(View::Table(By::Pod)),
+            Self::Namespace => Some(View::Table(By::Namespace)),
+            Self::Of(_) => Some(View::Labels),
+        }
+    }
+
     pub fn of(&self, catalog: &Catalog, process: &Process) -> Option<TargetText> {
         match self {
             Self::Service => process.service.clone(),
@@ -122,6 +137,11 @@ impl Scan {
         };
         let profile = Profile::of(data, summed, overview, filter, part.app.as_ref(), &mut ())?;
         Ok(Self { profile, clock, in_time })
+    }
+
+    /// Whether it is of sums, which have no hosts, and processes and threads of their own.
+    pub fn is_of_sums(&self) -> bool {
+        self.profile.overview.read_from.as_ref().is_some_and(ReadFrom::is_of_sums)
     }
 
     /// Where the last window ends.

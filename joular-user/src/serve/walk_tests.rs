@@ -145,7 +145,7 @@ impl Served {
         let serving = config::serving(&flags).unwrap();
         let server = Server::bind(serving.address, None, None).unwrap();
         let address = server.address().unwrap();
-        let desk = Desk::new(setting(&serving, address.ip(), None));
+        let desk = Desk::new(setting(&serving, address.ip(), Vec::new()));
         let running = server.start("serve", limits(serving.timeout), Arc::new(desk)).unwrap();
         Self { data, address, _running: running }
     }

@@ -28,6 +28,8 @@ pub enum DataSetError {
     NoRun { path: PathBuf },
     #[error("reading the data set {path}: run {run} has files but no row in table runs: copy the table's file too")]
     NoRunRow { path: PathBuf, run: String },
+    #[error("reading {tier} sums of {path}: {problem}")]
+    NoTier { path: PathBuf, tier: &'static str, problem: &'static str },
     #[error("listing {path}: more than {most} files: split the data set by date or host")]
     TooManyFiles { path: PathBuf, most: usize },
     #[error("reading {path}: it is not a regular file: remove it")]

@@ -18,6 +18,7 @@
 //! ([`before`]).
 
 mod before;
+pub mod choice;
 mod claim;
 mod erase;
 mod names;

@@ -1,4 +1,5 @@
-//! Says what is one process in a tier: all processes of a version of a service that run the same class.
+//! Says what is one process in a tier: all processes of a version of a service that run the same class. Processes without
+//! either are told apart by their own names.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,16 @@ pub(super) struct Name {
     /// Kubernetes' namespace.
     pub(super) namespace: Option<TargetText>,
     pub(super) main_class: Option<TargetText>,
+    /// The process's own name, if nothing else tells it from others: it has no service and no main class.
+    pub(super) comm: Option<TargetText>,
+}
+
+impl Name {
+    /// With the process's own name, if that is needed.
+    pub(super) fn or_comm(self, comm: impl FnOnce() -> TargetText) -> Self {
+        let is_nameless = self.service.is_none() && self.main_class.is_none() && self.comm.is_none();
+        if is_nameless { Self { comm: Some(comm()), ..self } } else { self }
+    }
 }
 
 impl Name {
@@ -71,11 +82,12 @@ impl Named {
 
 /// More than any real pid, and not negative for programs that take pids for 32-bit integers with a sign.
 fn pid_of(name: &Name) -> u32 {
-    let Name { service, version, namespace, main_class } = name;
+    let Name { service, version, namespace, main_class, comm } = name;
     let mut text = String::new();
-    for part in [service, version, namespace, main_class] {
+    let parts = [service, version, namespace, main_class].map(Option::as_ref).into_iter();
+    for part in parts.chain(comm.iter().map(Some)) {
         // Lengths keep "a" + "bc" apart from "ab" + "c".
-        let part = part.as_ref().map_or("", TargetText::raw);
+        let part = part.map_or("", TargetText::raw);
         text.push_str(&format!("{}:{part}", part.len()));
     }
     let hash = XxHash64::oneshot(0, text.as_bytes());
@@ -85,7 +97,7 @@ fn pid_of(name: &Name) -> u32 {
 
 /// What table `processes` says of it.
 pub(super) fn info(name: &Name, process: &ProcessRef) -> ProcessInfo {
-    let Name { service, version, namespace, main_class } = name.clone();
+    let Name { service, version, namespace, main_class, comm: _ } = name.clone();
     let service = service.map(|name| Service { name, version, from: ServiceFrom::default() });
     let workload = namespace.map(|namespace| {
         let pod = ALL_PODS.into();
@@ -131,6 +143,21 @@ mod tests {
         let pids: std::collections::BTreeSet<_> = many.values().map(|process| process.pid).collect();
         assert_eq!(pids.len(), 1000);
         assert!(pids.iter().all(|pid| i32::try_from(pid.0).is_ok_and(|pid| pid > 1 << 22)), "no real pid");
+    }
+
+    #[test]
+    fn what_has_neither_service_nor_class_is_told_apart_by_its_own_name() {
+        let comm = |name: Name, comm: &str| name.or_comm(|| comm.into()).comm;
+        assert_eq!(comm(Name::default(), "bash"), Some("bash".into()));
+        assert_eq!(comm(Name { comm: Some("bash".into()), ..Name::default() }, "java"), Some("bash".into()));
+        assert_eq!(comm(name("shop", "1"), "bash"), None);
+        assert_eq!(comm(Name { main_class: Some("Main".into()), ..Name::default() }, "java"), None);
+        let mut named = Named::default();
+        for one in ["bash", "sshd"] {
+            named.add(&Name::default().or_comm(|| one.into()), &one.into());
+        }
+        let names: Vec<TargetText> = named.refs().into_values().map(|process| process.comm).collect();
+        assert_eq!(names, ["bash", "sshd"].map(TargetText::from));
     }
 
     #[test]

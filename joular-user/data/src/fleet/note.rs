@@ -27,13 +27,31 @@ pub(super) struct Note {
     pub(super) sources: String,
     /// How many there were.
     pub(super) runs: usize,
-    /// Those of them that could not be read, by their paths.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub(super) left_out: BTreeSet<PathBuf>,
+    /// Those of them that could not be read, by their paths. `None`: an earlier joular-bpf did not note it.
+    #[serde(default)]
+    pub(super) left_out: Option<BTreeSet<PathBuf>>,
+    /// Of a day: what its hours were made of when it was summed, from midnight on.
+    #[serde(default)]
+    pub(super) hours: Vec<OfHour>,
     /// Files of the unit, within the tier.
     pub(super) files: BTreeSet<PathBuf>,
     /// Energy of all its files, µJ.
     pub(super) measured_uj: u64,
+}
+
+/// What an hour was made of; of one that was not summed, nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct OfHour {
+    pub(super) sources: String,
+    pub(super) runs: usize,
+    /// Whether none of them was left out, and that is certain.
+    pub(super) is_whole: bool,
+}
+
+impl OfHour {
+    pub(super) fn of(note: &Note) -> Self {
+        Self { sources: note.sources.clone(), runs: note.runs, is_whole: note.is_whole() }
+    }
 }
 
 /// Where it is within the tier.
@@ -46,6 +64,16 @@ fn folder(unit: Unit) -> String {
 }
 
 impl Note {
+    /// Whether none of its sources was left out, and that is certain.
+    pub(super) fn is_whole(&self) -> bool {
+        self.left_out.as_ref().is_some_and(BTreeSet::is_empty)
+    }
+
+    /// Whether this source was left out.
+    pub(super) fn lacks(&self, source: &Path) -> bool {
+        self.left_out.as_ref().is_some_and(|left_out| left_out.contains(source))
+    }
+
     /// `None` if the unit was not summed, or what says so cannot be read: then it is summed again.
     pub(super) fn read(store: &Arc<dyn Store>, unit: Unit) -> Result<Option<Self>> {
         match StoredFile::new(store, path(unit)).read_whole(MAX_BYTES) {

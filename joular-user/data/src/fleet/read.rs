@@ -126,6 +126,7 @@ fn names(columns: &Columns<'_>, known: &mut HashMap<ProcessKey, Name>) -> Result
     let [services, versions] = [processes::SERVICE, processes::VERSION].map(|column| columns.texts(column));
     let (services, versions) = (services?, versions?);
     let (main_classes, namespaces) = (columns.texts(processes::MAIN_CLASS)?, columns.texts(processes::NAMESPACE)?);
+    let comms = columns.texts(COMM)?;
     let text = |text: Option<&str>| text.map(TargetText::from);
     for row in 0..columns.rows() {
         // A process without a window has no start, and nothing else.
@@ -135,7 +136,10 @@ fn names(columns: &Columns<'_>, known: &mut HashMap<ProcessKey, Name>) -> Result
             version: text(versions.maybe(row)),
             namespace: text(namespaces.maybe(row)),
             main_class: text(main_classes.maybe(row)),
+            comm: None,
         };
+        let comm = comms.get(row)?;
+        let name = name.or_comm(|| comm.into());
         known.insert((Pid(pids.natural(row)?), start_ns(start)), name);
     }
     Ok(())

@@ -128,7 +128,8 @@ impl Sums {
 
     /// Whose a process is, and its place there.
     fn place(&mut self, of: &Of<'_>, process: &ProcessRef) -> (Key, NameIndex) {
-        let name = of.processes.get(&(process.pid, process.start_boottime_ns)).cloned().unwrap_or_default();
+        let known = of.processes.get(&(process.pid, process.start_boottime_ns)).cloned();
+        let name = known.unwrap_or_default().or_comm(|| process.comm.clone());
         let key = Key { service: name.service.clone(), label: of.label };
         let service = self.services.entry(key.clone()).or_default();
         service.named.add(&name, &process.comm);

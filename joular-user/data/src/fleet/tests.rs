@@ -41,7 +41,7 @@ pub(super) fn ship(place: &Path, host: &str, version: &str, shift_us: i64) {
     ship_as(Layout::Bundles, place, host, version, shift_us);
 }
 
-fn ship_as(layout: Layout, place: &Path, host: &str, version: &str, shift_us: i64) {
+pub(super) fn ship_as(layout: Layout, place: &Path, host: &str, version: &str, shift_us: i64) {
     ship_changed((layout, MINUTE), place, host, shift_us, |event| {
         if let Event::Process(process) = event {
             // One is called as what is of no service.

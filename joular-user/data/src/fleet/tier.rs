@@ -17,7 +17,7 @@ const HOUR_US: i64 = 3_600_000_000;
 const DAY_US: i64 = 24 * HOUR_US;
 
 /// A tier of a place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
     /// Windows of five minutes.
     Minutes,
@@ -34,6 +34,14 @@ impl Tier {
         match self {
             Self::Minutes => "minutes",
             Self::Hourly => "hourly",
+        }
+    }
+
+    /// Length of its windows, as flags have lengths.
+    pub const fn resolution(self) -> &'static str {
+        match self {
+            Self::Minutes => "5m",
+            Self::Hourly => "1h",
         }
     }
 

@@ -13,7 +13,7 @@ use super::{
     before::Before,
     claim::Claimed,
     erase::Rules,
-    note::Note,
+    note::{Note, OfHour},
     read,
     sums::Sums,
     tier::{Opened, Tier},
@@ -80,6 +80,8 @@ struct Sources {
     runs: Vec<RunFiles>,
     /// Tells them, and what they have, from others.
     hash: String,
+    /// Of a day: what its hours were made of.
+    hours: Vec<OfHour>,
 }
 
 /// Sums a unit, unless that was done from the same sources.
@@ -123,7 +125,7 @@ fn is_done(known: &Note, sources: &Sources, unit: Unit, made: &mut Made) -> Resu
         // Those that have expired since were in it.
         return Ok(known.runs > sources.runs.len());
     }
-    for run in sources.runs.iter().filter(|run| known.left_out.contains(run.row.within())) {
+    for run in sources.runs.iter().filter(|run| known.lacks(run.row.within())) {
         match read::source(run, unit, &Rules::default(), &mut ReadStacks::default()) {
             Ok(_) => return Ok(false),
             Err(error) if error.file().is_some() => made.left_out.push(error.to_string()),
@@ -147,8 +149,9 @@ fn write_all(
     let mut stacks = ReadStacks::default();
     // After the claim: whoever erases meanwhile finds the unit claimed, or is found here.
     let rules = Rules::read(&opened.records)?.of_tier(unit.tier);
-    let mut note = Note { sources: sources.hash, runs: sources.runs.len(), ..Note::default() };
-    let sums = add_all(&sources.runs, (unit, &rules), &mut stacks, &mut note, made)?;
+    let Sources { runs, hash, hours } = sources;
+    let (sums, left_out) = add_all(&runs, (unit, &rules), &mut stacks, made)?;
+    let mut note = Note { sources: hash, runs: runs.len(), left_out: Some(left_out), hours, ..Note::default() };
     for service in sums.finish(&stacks) {
         let file = write::encode(&service, unit, &stacks, scratch)?;
         if !before.replace(&file.folder, &file.name, &file.bytes)? {
@@ -170,15 +173,14 @@ fn write_all(
     Ok(Some(note))
 }
 
-/// A run that cannot be read is left out, and named.
+/// A run that cannot be read is left out, and named. Returns the paths of these, too.
 fn add_all(
     runs: &[RunFiles],
     (unit, rules): (Unit, &Rules),
     stacks: &mut ReadStacks,
-    note: &mut Note,
     made: &mut Made,
-) -> Result<Sums> {
-    let mut sums = Sums::new(unit);
+) -> Result<(Sums, BTreeSet<PathBuf>)> {
+    let (mut sums, mut left_out) = (Sums::new(unit), BTreeSet::new());
     StoredFile::expect(runs.iter().map(|run| &run.row));
     for run in runs {
         match read::source(run, unit, rules, stacks) {
@@ -188,33 +190,44 @@ fn add_all(
             }
             Ok(None) => {}
             Err(error) if error.file().is_some() => {
-                note.left_out.insert(run.row.within().to_owned());
+                left_out.insert(run.row.within().to_owned());
                 made.left_out.push(error.to_string());
             }
             Err(error) => return Err(error),
         }
     }
-    Ok(sums)
+    Ok((sums, left_out))
 }
 
 fn sources(from: &Arc<dyn Store>, unit: Unit) -> Result<Sources> {
     // Notes before files: files are then at least as new as what the hash says.
-    let mut of_what = Vec::new();
+    let (mut of_what, mut of_hours) = (Vec::new(), Vec::new());
     if unit.tier == Tier::Hourly {
         for hour in hours(unit) {
             let note = Note::read(from, hour)?.unwrap_or_default();
+            of_hours.push(OfHour::of(&note));
             of_what.push(note.sources);
             // An hour that lacks a source is another one than with it.
-            of_what.extend(note.left_out.iter().map(|path| path.to_string_lossy().into_owned()));
+            of_what.extend(note.left_out.iter().flatten().map(|path| path.to_string_lossy().into_owned()));
         }
     }
     let runs: Vec<RunFiles> = bundle::found(from, &unit.part())?.into_values().collect();
-    if unit.tier == Tier::Minutes {
-        let paths: BTreeSet<PathBuf> = runs.iter().map(|run| run.row.within().to_owned()).collect();
-        of_what.extend(paths.iter().map(|path| path.to_string_lossy().into_owned()));
-    }
-    let text = of_what.join("\n");
-    Ok(Sources { runs, hash: format!("{:016x}", XxHash64::oneshot(0, text.as_bytes())) })
+    let hash = match unit.tier {
+        Tier::Minutes => hash_of(runs.iter().map(|run| run.row.within())),
+        Tier::Hourly => hashed(&of_what),
+    };
+    Ok(Sources { runs, hash, hours: of_hours })
+}
+
+/// Tells the bundles of an hour from others, by their paths.
+pub(super) fn hash_of<'a>(paths: impl Iterator<Item = &'a Path>) -> String {
+    let paths: BTreeSet<&Path> = paths.collect();
+    hashed(&paths.into_iter().map(Path::to_string_lossy).collect::<Vec<_>>())
+}
+
+fn hashed(of_what: &[impl AsRef<str>]) -> String {
+    let texts: Vec<&str> = of_what.iter().map(AsRef::as_ref).collect();
+    format!("{:016x}", XxHash64::oneshot(0, texts.join("\n").as_bytes()))
 }
 
 /// The hours of a day.

@@ -1,7 +1,10 @@
 //! Makes the line that every picture says of itself: how much energy or how many bytes it shows, how that came about,
 //! and of which runs.
 
-use super::{measure::Measure, profile::Profile};
+use super::{
+    measure::Measure,
+    profile::{Profile, ReadFrom},
+};
 use crate::{
     model::{domain::Label, units::MicroJoules},
     text::{self, figures},
@@ -25,6 +28,8 @@ pub struct Headline {
     pub runs: Vec<String>,
     /// How many runs cannot be read, if any.
     pub skipped: Option<String>,
+    /// What it was read from, if that has to be said.
+    pub read_from: Option<String>,
 }
 
 impl Headline {
@@ -39,6 +44,7 @@ impl Headline {
             is_fitted: !profile.overview.watts_by.is_empty(),
             runs: profile.catalog.runs.iter().map(|run| run.info.run_id.clone()).collect(),
             skipped: profile.overview.skipped.count(),
+            read_from: read_from(profile),
         }
     }
 
@@ -67,8 +73,10 @@ impl Headline {
             _ => format!(", {:.1} % of garbage collectors", text::share(self.gc_charged, self.energy)),
         };
         let skipped = without(self.skipped.as_deref());
+        let read_from = with_source(self.read_from.as_deref());
         format!(
-            "{joules} J ({label}{doubt}{fitted}) in {seconds:.1} s, {watts:.2} W{inferred}{charged} · {runs}{skipped}"
+            "{joules} J ({label}{doubt}{fitted}) in {seconds:.1} s, {watts:.2} W{inferred}{charged} · \
+             {runs}{skipped}{read_from}"
         )
     }
 }
@@ -91,7 +99,17 @@ pub fn of_measure(profile: &Profile, measure: Measure) -> String {
     };
     let ids: Vec<String> = profile.catalog.runs.iter().map(|run| run.info.run_id.clone()).collect();
     let skipped = without(profile.overview.skipped.count().as_deref());
-    format!("{what} in {seconds:.1} s, {rate}, by {} · {}{skipped}", text::count(samples, "sample"), runs(&ids))
+    let read_from = with_source(read_from(profile).as_deref());
+    let samples = text::count(samples, "sample");
+    format!("{what} in {seconds:.1} s, {rate}, by {samples} · {}{skipped}{read_from}", runs(&ids))
+}
+
+fn read_from(profile: &Profile) -> Option<String> {
+    profile.overview.read_from.as_ref().and_then(ReadFrom::text)
+}
+
+fn with_source(read_from: Option<&str>) -> String {
+    read_from.map(|text| format!(" · {text}")).unwrap_or_default()
 }
 
 fn without(skipped: Option<&str>) -> String {
@@ -122,6 +140,7 @@ mod tests {
                 inferred: MicroJoules(0),
                 gc_charged: MicroJoules(0),
                 skipped: None,
+                read_from: None,
                 runs: Vec::new(),
             }
             .text()

@@ -93,7 +93,7 @@ fn rows(
 /// As [`read`], but it is no error if there is no run.
 pub fn whole_commands(root: &Path, filter: &Filter) -> Result<Option<Vec<String>>> {
     let found = rows(&store::open(root)?, &filter.unreadable, |run| filter.may_name(run))?;
-    let run = |row: RunRow| (Run { info: row.info, end: row.end.map(|(end, _)| end), phases: Vec::new() }, ());
+    let run = |row: RunRow| (Run { info: row.info, end: row.end.map(|(end, _)| end), ..Run::default() }, ());
     let mut runs: Vec<(Run, ())> = found.into_iter().map(|(row, _)| run(row)).collect();
     filter.keep_runs(&mut runs);
     let is_whole = |run: &Run| run.end.as_ref().is_some_and(|end| end.reason == RunEnd::OF_COMMAND);

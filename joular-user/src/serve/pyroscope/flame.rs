@@ -10,12 +10,13 @@ use std::{collections::HashMap, io::Read as _, path::Path};
 use flate2::read::GzDecoder;
 use joular_data::{
     dataset::DataSetError,
+    fleet::choice::View,
     model::units::MicroJoules,
     report::{
         export::{ExportFormat, Selection as Exported},
         measure::Measure,
         profile::{Filter, Profile},
-        tree::{Branches, CallTree, Node, Shape},
+        tree::{Branches, CallTree, Levels, Node, Shape},
     },
 };
 
@@ -75,13 +76,25 @@ impl Drawing {
         nodes: i64,
         bounds: &Bounds<'_>,
     ) -> Result<Self, Refusal> {
+        Self::showing(View::Tree(Levels::Frames), kind, selector, (start, end), nodes, bounds)
+    }
+
+    /// The same for another view.
+    fn showing(
+        view: View,
+        kind: &str,
+        selector: &str,
+        (start, end): (i64, i64),
+        nodes: i64,
+        bounds: &Bounds<'_>,
+    ) -> Result<Self, Refusal> {
         let kind = ProfileType::parse(kind)?;
         if kind == Some(ProfileType::Power) {
             let message = format!("stacks have no power: use {}", ProfileType::Energy.id());
             return Err(Refusal::bad(message));
         }
         let selection = Selection::new(&[selector], start, end)?;
-        let filter = selection.filter(kind, bounds);
+        let filter = selection.filter_showing([view], kind, bounds);
         let nodes = usize::try_from(nodes).ok().filter(|nodes| *nodes > 0).unwrap_or(NODES);
         Ok(Self { kind, selection, filter, nodes: nodes.min(bounds.terms.most_nodes) })
     }
@@ -258,7 +271,9 @@ pub fn pprof(
 ) -> Result<Reading<Answer>, Refusal> {
     understood(&request.stack_trace_selector, &request.profile_id_selector)?;
     let time = (request.start, request.end);
-    let drawing = Drawing::new(&request.profile_type, &request.label_selector, time, 0, bounds)?;
+    // It has processes and threads.
+    let (kind, selector) = (&request.profile_type, &request.label_selector);
+    let drawing = Drawing::showing(View::Labels, kind, selector, time, 0, bounds)?;
     if codec == Codec::Json {
         return Err(unimplemented(format!("a profile is answered as {PROTO} only")));
     }

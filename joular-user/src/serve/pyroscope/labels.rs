@@ -2,6 +2,7 @@
 
 use joular_data::{
     attribution::window_report::Category,
+    fleet::choice::View,
     model::target_text::TargetText,
     report::profile::{Catalog, Process, ThreadIndex},
 };
@@ -15,6 +16,14 @@ pub const JVM_PART: &str = "jvm_part";
 
 /// Those of processes, beside the labels of pods and hosts.
 const OF_PROCESSES: [&str; 7] = ["service_name", "service_version", "host", "namespace", "pod", "container", "comm"];
+
+/// Those that sums of services have, too, each with the values that it has in the runs.
+const OF_SUMS: [&str; 5] = ["service_name", "service_version", "namespace", JVM_PART, PROFILE_TYPE];
+
+/// A view for each of these labels that sums do not have.
+pub fn beyond_sums<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<View> {
+    names.into_iter().filter(|name| !OF_SUMS.contains(name)).map(|_| View::Labels).collect()
+}
 
 /// What has labels: the threads of a process that have one part in it.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +105,7 @@ mod tests {
         let identity =
             HostIdentity { labels: vec!["cluster=eu1".into(), "tier=back".into()], ..HostIdentity::default() };
         let info = RunInfo { identity, host: "node-1".into(), ..RunInfo::default() };
-        let catalog = Catalog { runs: vec![Run { info, end: None, phases: Vec::new() }], ..Catalog::default() };
+        let catalog = Catalog { runs: vec![Run { info, ..Run::default() }], ..Catalog::default() };
         let process = Process {
             comm: "java".into(),
             main_class: Some("com.acme.Shop".into()),

@@ -7,6 +7,7 @@ use std::{
 
 use joular_data::{
     dataset::DataSetError,
+    fleet::choice::{self, View, Wish},
     model::units::UnixMicros,
     report::{
         measure::Measure,
@@ -16,7 +17,7 @@ use joular_data::{
 
 use super::{
     Reading,
-    labels::{Owner, PROFILE_TYPE},
+    labels::{Owner, PROFILE_TYPE, beyond_sums},
     messages::{
         GetProfileStatsRequest, GetProfileStatsResponse, LabelNamesRequest, LabelPair, LabelValuesRequest, Labels,
         NamesResponse, ProfileTypesRequest, ProfileTypesResponse, SeriesRequest, SeriesResponse,
@@ -75,7 +76,7 @@ pub fn profile_types(
 ) -> Result<Reading<ProfileTypesResponse>, Refusal> {
     let selection = Selection::new::<&str>(&[], request.start, request.end)?;
     let runs = if selection.has_time() { Names::default() } else { last_run() };
-    let filter = selection.filter_of(&runs, None, bounds);
+    let filter = selection.filter_of(&runs, None, choice::sources(Wish::Auto, []), bounds);
     Ok(Box::new(move |place| {
         let Some(filter) = filter else { return Ok(ProfileTypesResponse::default()) };
         let read = || -> Result<_, DataSetError> { DataSet::open(place, &filter)?.measures_of_bytes(&filter) };
@@ -105,7 +106,8 @@ pub fn label_names(request: &LabelNamesRequest, bounds: &Bounds<'_>) -> Result<R
 
 pub fn label_values(request: &LabelValuesRequest, bounds: &Bounds<'_>) -> Result<Reading<NamesResponse>, Refusal> {
     let selection = Selection::new(&request.matchers, request.start, request.end)?;
-    let (name, filter) = (request.name.clone(), selection.filter(None, bounds));
+    let name = request.name.clone();
+    let filter = selection.filter_showing(beyond_sums([name.as_str()]), None, bounds);
     if name.is_empty() {
         return Err(Refusal::bad("name: it is empty: name a label".to_owned()));
     }
@@ -124,7 +126,10 @@ fn value(owner: Owner<'_>, kind: ProfileType, name: &str) -> Option<String> {
 
 pub fn series(request: &SeriesRequest, bounds: &Bounds<'_>) -> Result<Reading<SeriesResponse>, Refusal> {
     let selection = Selection::new(&request.matchers, request.start, request.end)?;
-    let (wanted, filter) = (request.label_names.clone(), selection.filter(None, bounds));
+    let wanted = request.label_names.clone();
+    // Without names all are wanted.
+    let views = if wanted.is_empty() { vec![View::Labels] } else { beyond_sums(wanted.iter().map(String::as_str)) };
+    let filter = selection.filter_showing(views, None, bounds);
     Ok(Box::new(move |place| {
         let seen = Seen::read(place, filter.as_ref())?;
         let mut sets: BTreeSet<Vec<LabelPair>> = BTreeSet::new();

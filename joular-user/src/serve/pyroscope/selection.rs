@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use joular_data::{
     attribution::window_report::Category,
+    fleet::choice::{self, View, Wish},
     model::units::UnixMicros,
-    report::profile::{Catalog, Chosen, Filter, Moment, Names, Process, Unreadable},
+    report::profile::{Catalog, Chosen, Filter, Moment, Names, Process, Sources, Unreadable},
     text::escape,
 };
 
 use super::{
-    labels::{JVM_PART, Owner, PROFILE_TYPE, value},
+    labels::{JVM_PART, Owner, PROFILE_TYPE, beyond_sums, value},
     selector::{Matcher, Selector, SelectorError},
     types::ProfileType,
 };
@@ -66,11 +67,27 @@ impl Selection {
     /// What allows all that the selectors do, and nothing else if there is one selector, as far as the question's terms allow;
     /// `None`: they allow nothing of this type. It is a part of the question then, too: whoever may see nothing learns nothing.
     pub fn filter(&self, kind: Option<ProfileType>, bounds: &Bounds<'_>) -> Option<Filter> {
-        self.filter_of(&Names::default(), kind, bounds)
+        self.filter_of(&Names::default(), kind, Sources::default(), bounds)
+    }
+
+    /// The same, read from where these views can be had.
+    pub fn filter_showing(
+        &self,
+        views: impl IntoIterator<Item = View>,
+        kind: Option<ProfileType>,
+        bounds: &Bounds<'_>,
+    ) -> Option<Filter> {
+        self.filter_of(&Names::default(), kind, choice::sources(Wish::Auto, views), bounds)
     }
 
     /// The same of these runs.
-    pub fn filter_of(&self, runs: &Names, kind: Option<ProfileType>, bounds: &Bounds<'_>) -> Option<Filter> {
+    pub fn filter_of(
+        &self,
+        runs: &Names,
+        kind: Option<ProfileType>,
+        sources: Sources,
+        bounds: &Bounds<'_>,
+    ) -> Option<Filter> {
         let selectors = Arc::clone(&self.selectors);
         let id = kind.map(ProfileType::id);
         let is_possible = |selector: &Selector| {
@@ -84,9 +101,13 @@ impl Selection {
             // Threads are not told apart.
             categories.clear();
         }
-        let chosen = Chosen::by(move |catalog, process| {
+        let asks_more = selectors
+            .iter()
+            .any(|selector| !beyond_sums(selector.matchers().iter().map(|matcher| matcher.label.as_str())).is_empty());
+        let condition = move |catalog: &Catalog, process: &Process| {
             selectors.iter().any(|selector| allows_process(selector, catalog, process))
-        });
+        };
+        let chosen = if asks_more { Chosen::by(condition) } else { Chosen::by_sums(condition) };
         let filter = bounds.limited(Filter {
             since: self.since,
             until: self.until,
@@ -95,6 +116,7 @@ impl Selection {
             hosts: self.hosts(),
             runs: runs.clone(),
             unreadable: Unreadable::left_out(),
+            sources,
             ..Filter::default()
         });
         is_any_possible.then_some(filter)
@@ -129,4 +151,28 @@ fn allows_process(selector: &Selector, catalog: &Catalog, process: &Process) -> 
         let value = value(catalog, process, &matcher.label);
         matcher.allows(value.as_ref().map_or("", |value| value.raw()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{config::Sight, serve::terms::Terms};
+
+    #[test]
+    fn selectors_of_what_sums_know_do_not_need_the_runs() {
+        let terms = Terms { now: UnixMicros(1), span: None, most_nodes: 1, sight: Sight::default() };
+        for (selector, needs_runs) in [
+            ("{}", false),
+            (r#"{service_name="a", service_version!~"1.*"}"#, false),
+            (r#"{namespace=~"a|b", jvm_part!="gc"}"#, false),
+            (r#"{host="a"}"#, true),
+            (r#"{service_name="a", pod!="b"}"#, true),
+            (r#"{app="a"}"#, true),
+        ] {
+            let selection = Selection::new(&[selector], 0, 0).unwrap();
+            let filter = selection.filter(None, &Bounds::new(&terms)).unwrap();
+            assert_eq!(filter.chosen.needs_runs(), needs_runs, "{selector}");
+        }
+        assert_eq!(beyond_sums(["service_name", "pod", PROFILE_TYPE]), [View::Labels]);
+    }
 }

@@ -12,13 +12,14 @@ use std::{
 
 use joular_data::{
     dataset::DataSetError,
+    fleet::choice::View,
     model::units::UnixMicros,
     report::profile::{AmountRow, Catalog, DataSet, Filter, Overview, ThreadIndex, Watch},
 };
 
 use super::{
     Reading,
-    labels::{Owner, PROFILE_TYPE},
+    labels::{Owner, PROFILE_TYPE, beyond_sums},
     messages::{AVERAGE, LabelPair, Point, SUM, SelectSeriesRequest, SelectSeriesResponse, Series},
     selection::Selection,
     types::ProfileType,
@@ -41,7 +42,12 @@ pub fn select(request: &SelectSeriesRequest, bounds: &Bounds<'_>) -> Result<Read
     if ![SUM, AVERAGE].contains(&request.aggregation) {
         return Err(Refusal::bad(format!("aggregation: {} is not one of {SUM}, {AVERAGE}", request.aggregation)));
     }
-    let (request, filter) = (request.clone(), selection.filter(kind, bounds));
+    let mut views = beyond_sums(request.group_by.iter().map(String::as_str));
+    views.push(View::Steps { from_us: selection.since().map(|since| since.0), step_us });
+    if kind == Some(ProfileType::Power) || request.aggregation == AVERAGE {
+        views.push(View::Windows);
+    }
+    let (request, filter) = (request.clone(), selection.filter_showing(views, kind, bounds));
     Ok(Box::new(move |place| {
         let (Some(kind), Some(filter)) = (kind, filter) else { return Ok(SelectSeriesResponse::default()) };
         let read = || Sums::read(place, kind, &filter, (selection.since(), step_us), &request.group_by);

@@ -159,6 +159,27 @@ fn found(store: &Arc<dyn Store>, part: &Part, wants_both: bool) -> Result<Found>
     Ok(Found { runs, without_row: parts.into_values().filter_map(of_parts).collect() })
 }
 
+/// The same of several parts, each run once.
+///
+/// # Errors
+/// As [`find_all`].
+pub(crate) fn find_parts(store: &Arc<dyn Store>, parts: &[Part]) -> Result<Found> {
+    if let [part] = parts {
+        return find_all(store, part);
+    }
+    let mut known = BTreeSet::new();
+    let mut all = Found::default();
+    for part in parts {
+        let mut found = find_all(store, part)?;
+        found.runs.retain(|run| known.insert(run.place.clone()));
+        found.without_row.retain(|run| known.insert(run.place.clone()));
+        all.runs.append(&mut found.runs);
+        all.without_row.append(&mut found.without_row);
+    }
+    all.runs.sort_by(|a, b| a.place.cmp(&b.place));
+    Ok(all)
+}
+
 /// Whether there is a run anywhere in the data set.
 pub(crate) fn has_run(store: &Arc<dyn Store>) -> Result<bool> {
     match store.list(Runs::NAME, 1) {

@@ -46,6 +46,13 @@ impl Stretches {
         Self(apart.into())
     }
 
+    /// All windows that start at the first moment or later, and before the second one, of any of these pairs. They are in
+    /// order, and apart.
+    pub(crate) fn between(times: &[(UnixMicros, UnixMicros)]) -> Self {
+        let before = |moment: UnixMicros| UnixMicros(moment.0.saturating_sub(1));
+        Self(times.iter().map(|(begin, end)| (before(*begin), before(*end))).collect())
+    }
+
     fn have(&self, start: UnixMicros) -> bool {
         let begun = self.0.partition_point(|(after, _)| *after < start);
         begun > 0 && self.0.get(begun - 1).is_some_and(|(_, last)| start <= *last)
@@ -70,6 +77,15 @@ mod tests {
         let within: Vec<i64> = (0..12).filter(|start| stretches.have(UnixMicros(*start))).collect();
         assert_eq!(within, [4, 5, 9, 10, 11]);
         assert!(!Stretches::of([].iter()).have(UnixMicros(0)));
+    }
+
+    #[test]
+    fn windows_between_moments_start_at_the_first_one_or_later_and_before_the_second_one() {
+        let times = [(2, 4), (4, 5), (8, 8)].map(|(begin, end)| (UnixMicros(begin), UnixMicros(end)));
+        let stretches = Stretches::between(&times);
+        let within: Vec<i64> = (0..12).filter(|start| stretches.have(UnixMicros(*start))).collect();
+        assert_eq!(within, [2, 3, 4]);
+        assert!(!Stretches::between(&[]).have(UnixMicros(0)));
     }
 
     proptest! {

@@ -7,6 +7,7 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    slice,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -91,31 +92,34 @@ impl Unreadable {
         Self(Some(Arc::default()))
     }
 
-    /// The runs of a store that `is_wanted` has by their names, each with what `read` makes of its files.
+    /// The runs of these parts of a store that `is_wanted` has by their names, each with what `read` makes of its files.
     ///
     /// # Errors
-    /// If there is no run, none of those that are wanted can be read, or the store cannot be listed.
+    /// If there is no run, none of those that are wanted can be read, unless others have been read already (`has_others`), or
+    /// the store cannot be listed.
     pub(crate) fn runs<T>(
         &self,
         store: &Arc<dyn Store>,
-        part: &Part,
+        (parts, has_others): (&[Part], bool),
         is_wanted: impl Fn(&RunFiles) -> bool,
         read: impl Fn(&RunFiles) -> Result<T> + Sync,
     ) -> Result<Vec<(T, RunFiles)>>
     where
         T: Begun + Send,
     {
-        let mut found = files::find_all(store, part)?;
+        let mut found = files::find_parts(store, parts)?;
         if let (None, Some(run)) = (&self.0, found.without_row.first()) {
             return Err(run.no_row(store));
         }
         found.runs.retain(&is_wanted);
         found.without_row.retain(&is_wanted);
-        let earlier = Earlier::taken_from(&mut found.runs, part.begin);
+        // What is over before the first of them is over before all; `None` is less than any moment.
+        let begin = parts.iter().map(|part| part.begin).min().flatten();
+        let earlier = Earlier::taken_from(&mut found.runs, begin);
         let more = |kept: &[(T, RunFiles)]| {
             earlier.wanted(&kept.iter().map(|(read, files)| (files.place.run(), read.began())).collect())
         };
-        self.kept(store, found, more, read)
+        self.kept(store, (found, has_others), more, read)
     }
 
     /// The same with the rows of the runs.
@@ -129,7 +133,7 @@ impl Unreadable {
         is_wanted: impl Fn(&RunFiles) -> bool,
     ) -> Result<Vec<(RunRow, RunFiles)>> {
         if self.0.is_some() {
-            return self.runs(store, part, is_wanted, |files| run_row::read(&files.row));
+            return self.runs(store, (slice::from_ref(part), false), is_wanted, |files| run_row::read(&files.row));
         }
         let mut found = files::find_with_rows(store)?;
         found.retain(|(_, files)| is_wanted(files));
@@ -147,7 +151,8 @@ impl Unreadable {
         read: impl Fn(&RunFiles) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
         let runs = files::rows_alone(store)?.into_iter().filter(is_wanted).collect();
-        let kept = self.kept(store, Found { runs, without_row: Vec::new() }, |_| Vec::new(), read)?;
+        let found = Found { runs, without_row: Vec::new() };
+        let kept = self.kept(store, (found, false), |_| Vec::new(), read)?;
         Ok(kept.into_iter().map(|(read, _)| read).collect())
     }
 
@@ -155,7 +160,7 @@ impl Unreadable {
     fn kept<T: Send>(
         &self,
         store: &Arc<dyn Store>,
-        Found { runs, without_row }: Found,
+        (Found { runs, without_row }, has_others): (Found, bool),
         more: impl FnOnce(&[(T, RunFiles)]) -> Vec<RunFiles>,
         read: impl Fn(&RunFiles) -> Result<T> + Sync,
     ) -> Result<Vec<(T, RunFiles)>> {
@@ -172,7 +177,7 @@ impl Unreadable {
             let error = files.no_row(store);
             failed.push((files, error));
         }
-        if kept.is_empty() && !failed.is_empty() {
+        if kept.is_empty() && !failed.is_empty() && !has_others {
             return Err(failed.swap_remove(0).1);
         }
         failed.iter().for_each(|(files, error)| left_out.skip(files, error));

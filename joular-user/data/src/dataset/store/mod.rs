@@ -330,13 +330,18 @@ impl StoredFile {
         self.table
     }
 
-    /// Says that these files of one store will be opened next: see [`Store::expect`].
+    /// Says that these files will be opened next: see [`Store::expect`].
     pub(crate) fn expect<'a>(files: impl Iterator<Item = &'a Self>) {
         let is_near = |file: &Self| file.near().is_some_and(Near::is_kept);
-        let mut files = files.filter(|file| !is_near(file)).peekable();
-        if let Some(first) = files.peek() {
-            let store = Arc::clone(&first.store);
-            store.expect(&mut files.map(|file| file.within.as_path()));
+        let mut of_stores: Vec<(&Arc<dyn Store>, Vec<&Path>)> = Vec::new();
+        for file in files.filter(|file| !is_near(file)) {
+            match of_stores.iter_mut().find(|(store, _)| Arc::ptr_eq(store, &file.store)) {
+                Some((_, within)) => within.push(&file.within),
+                None => of_stores.push((&file.store, vec![&file.within])),
+            }
+        }
+        for (store, within) in of_stores {
+            store.expect(&mut within.into_iter());
         }
     }
 

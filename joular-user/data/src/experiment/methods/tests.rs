@@ -35,8 +35,8 @@ fn known() -> Conduct {
     }
 }
 
-const fn of(info: RunInfo) -> Run {
-    Run { info, end: None, phases: Vec::new() }
+fn of(info: RunInfo) -> Run {
+    Run { info, ..Run::default() }
 }
 
 fn recorded() -> Recorded {

@@ -23,6 +23,8 @@ use crate::{
     model::units::UnixMicros,
 };
 
+const HOUR_US: i64 = 3_600_000_000;
+
 /// The process that stands for those that were erased.
 pub(super) fn erased_key() -> Key {
     (erased_process().pid.0, Some(0))
@@ -78,6 +80,25 @@ impl Rules {
     /// The time from which on nothing is erased; `None`: nothing is at all.
     pub(super) fn end(&self) -> Option<UnixMicros> {
         self.0.iter().map(Record::before).max()
+    }
+
+    /// Whether runs and a tier may say different things of an hour that begins then. A tier does not know pods, and is erased by
+    /// whole units that began before a time, where runs are that began before it, and go on in the next hour. Hosts are gone
+    /// as if they had expired.
+    pub(in crate::fleet) fn have_apart(&self, tier: Tier, hour: UnixMicros) -> bool {
+        let unit_us = tier.unit_us();
+        self.0.iter().any(|record| {
+            let before_us = record.before().0;
+            let first = before_us.saturating_sub(before_us.rem_euclid(HOUR_US));
+            let next = first.saturating_add(HOUR_US);
+            let last_of_unit =
+                before_us.saturating_sub(before_us.rem_euclid(unit_us)).saturating_add(unit_us - HOUR_US);
+            match record.subject {
+                Subject::Service(_) => (first..=next.max(last_of_unit)).contains(&hour.0),
+                Subject::Pod(_) => hour.0 <= next,
+                Subject::Host(_) => false,
+            }
+        })
     }
 
     /// Whether the run's host is erased.
@@ -153,6 +174,27 @@ mod tests {
         let hosts = all.clone().of_hosts();
         assert!(hosts.are_of_hosts() && hosts.hosts().count() == 2 && !all.are_of_hosts());
         assert_eq!(Rules::default().end(), None);
+    }
+
+    #[test]
+    fn hours_are_apart_around_the_end_of_a_service_and_before_that_of_a_pod() {
+        // 10:30 of a day.
+        let end = UnixMicros(fixture::STARTED.div_euclid(24 * HOUR_US) * 24 * HOUR_US + 10 * HOUR_US + HOUR_US / 2);
+        let midnight = end.0 - 10 * HOUR_US - HOUR_US / 2;
+        let apart = |subject: Subject, before: UnixMicros, tier| {
+            let rules = Rules(vec![Record::new(subject, before, end)]);
+            let of_hour = |hour: &i64| rules.have_apart(tier, UnixMicros(midnight + hour * HOUR_US));
+            (-2_i64..30).filter(of_hour).collect::<Vec<i64>>()
+        };
+        let (service, pod) = (|| Subject::Service("shop".to_owned()), || Subject::Pod("p".to_owned()));
+        assert_eq!(apart(service(), end, Tier::Minutes), [10, 11]);
+        assert_eq!(apart(service(), end, Tier::Hourly), (10..24).collect::<Vec<i64>>());
+        assert_eq!(apart(service(), UnixMicros(midnight + 23 * HOUR_US), Tier::Hourly), [23, 24], "a run may go on");
+        for tier in Tier::ALL {
+            assert_eq!(apart(pod(), end, tier), (-2..12).collect::<Vec<i64>>());
+            assert_eq!(apart(Subject::Host("a".to_owned()), end, tier), [0_i64; 0]);
+            assert_eq!(apart(pod(), UnixMicros(i64::MAX), tier).len(), 32);
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ fn frame(method: &str) -> Frame {
 
 fn profile(jvms: &[Jvm<'_>]) -> Profile {
     let mut profile = Profile::default();
-    profile.catalog.runs.push(Run { info: RunInfo::default(), end: None, phases: Vec::new() });
+    profile.catalog.runs.push(Run { info: RunInfo::default(), ..Run::default() });
     for (number, jvm) in (0..).zip(jvms) {
         let process = Process { pid: Pid(number), main_class: jvm.main.map(Into::into), ..Process::default() };
         profile.catalog.processes.push(process);

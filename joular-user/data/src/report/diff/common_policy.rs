@@ -119,11 +119,7 @@ mod tests {
 
     /// A run on a host.
     fn run(host: &str, policy: Policy) -> Run {
-        Run {
-            info: RunInfo { host: host.into(), sockets: 1, policy, ..RunInfo::default() },
-            end: None,
-            phases: Vec::new(),
-        }
+        Run { info: RunInfo { host: host.into(), sockets: 1, policy, ..RunInfo::default() }, ..Run::default() }
     }
 
     fn separate(idle_milliwatts: u64) -> Policy {

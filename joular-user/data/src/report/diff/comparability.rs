@@ -181,7 +181,7 @@ mod tests {
     fn run(change: impl FnOnce(&mut RunInfo)) -> Run {
         let mut info = RunInfo { host: "h".into(), sockets: 1, ..RunInfo::default() };
         change(&mut info);
-        Run { info, end: None, phases: Vec::new() }
+        Run { info, ..Run::default() }
     }
 
     fn calibrated(milliwatts: u64) -> Option<Calibrated> {

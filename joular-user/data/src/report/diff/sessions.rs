@@ -127,11 +127,8 @@ mod tests {
     use crate::events::RunInfo;
 
     fn runs(starts: &[i64]) -> Vec<Run> {
-        let run = |start: &i64| Run {
-            info: RunInfo { started: UnixMicros(*start), ..RunInfo::default() },
-            end: None,
-            phases: Vec::new(),
-        };
+        let run =
+            |start: &i64| Run { info: RunInfo { started: UnixMicros(*start), ..RunInfo::default() }, ..Run::default() };
         starts.iter().map(run).collect()
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     model::units::UnixMicros,
-    report::profile::{Overview, Run},
+    report::profile::{Overview, ReadFrom, Run},
 };
 
 /// As many as a screen shows side by side.
@@ -27,7 +27,11 @@ impl Clock {
     }
 
     fn with_windows(usual_us: u64, overview: &Overview) -> Self {
-        let (start, end) = overview.span.unwrap_or((UnixMicros(0), UnixMicros(0)));
+        let (mut start, end) = overview.span.unwrap_or((UnixMicros(0), UnixMicros(0)));
+        if overview.read_from.as_ref().is_some_and(ReadFrom::is_of_sums) {
+            // Their windows begin with the hour, and finer ones at an edge do not move them.
+            start.0 = start.0.saturating_sub(start.0.rem_euclid(i64::try_from(usual_us).unwrap_or(i64::MAX).max(1)));
+        }
         let span = u64::try_from(end.0.saturating_sub(start.0)).unwrap_or(0).max(1);
         // Hosts that were recorded side by side make it too short, which a multiple of it does not mind.
         let mean_us = overview.duration_ns / 1000 / overview.windows.max(1);
@@ -77,6 +81,25 @@ mod tests {
                 assert_eq!(clock.bucket(start, 1_000_000_000), index);
             }
         }
+    }
+
+    #[test]
+    fn buckets_of_sums_begin_with_their_windows() {
+        const HOUR_US: i64 = 3_600_000_000;
+        let span = Some((UnixMicros(HOUR_US / 2), UnixMicros(5 * HOUR_US)));
+        let read_from = ReadFrom {
+            tier: "hourly",
+            resolution: None,
+            is_joined: true,
+            is_of_services: false,
+            reason: None,
+            is_unexpected: false,
+        };
+        let overview = Overview { windows: 40, span, read_from: Some(read_from), ..Overview::default() };
+        let clock = Clock::with_windows(HOUR_US.unsigned_abs(), &overview);
+        assert_eq!((clock.start_us, clock.width_us, clock.buckets), (0, HOUR_US.unsigned_abs(), 5));
+        assert_eq!(clock.bucket(UnixMicros(HOUR_US / 2), 60_000_000_000), 0, "an edge of windows of a minute");
+        assert_eq!(clock.bucket(UnixMicros(HOUR_US), 3_600_000_000_000), 1);
     }
 
     #[test]

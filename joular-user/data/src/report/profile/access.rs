@@ -41,6 +41,11 @@ impl Access {
         self.0.as_ref().is_some_and(|allowances| allowances.is_empty())
     }
 
+    /// Whether it says anything about hosts.
+    pub fn is_about_hosts(&self) -> bool {
+        self.0.iter().flat_map(|allowances| allowances.iter()).any(|allowance| !allowance.hosts.allow_all())
+    }
+
     /// Whether a process may be seen. One of which no service or namespace is known has none that is allowed.
     pub fn allows(&self, catalog: &Catalog, process: &Process) -> bool {
         self.any(|allowance| {
@@ -106,8 +111,7 @@ mod tests {
     fn catalog() -> Catalog {
         let run = |host: &str| Run {
             info: RunInfo { host: host.into(), command_line: vec!["x".into()], ..RunInfo::default() },
-            end: None,
-            phases: Vec::new(),
+            ..Run::default()
         };
         let process = |run, service: Option<&str>, namespace: Option<&str>| Process {
             run,

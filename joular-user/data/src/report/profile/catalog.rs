@@ -6,7 +6,7 @@ use std::hash::BuildHasher as _;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
-use super::handlers::Handlers;
+use super::{handlers::Handlers, sources::RunPiece};
 use crate::{
     attribution::window_report::Category,
     dataset::read::{marks::PhaseWindows, unreadable::Begun},
@@ -55,13 +55,15 @@ index!(
 );
 
 /// A run, as table `runs` has it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Run {
     pub info: RunInfo,
     /// `None`: still running, or it did not end properly.
     pub end: Option<RunEnd>,
     /// What it was doing, as its programs said.
     pub phases: Vec<PhaseWindows>,
+    /// Where it was read.
+    pub piece: RunPiece,
 }
 
 impl Begun for Run {

@@ -11,10 +11,12 @@ use thiserror::Error;
 use super::{
     access::Access,
     catalog::{Catalog, Paths, Process, Run, Thread, ThreadIndex},
+    charge_by::ChargeBy,
     chosen::Chosen,
     handlers::{Handlers, Rules},
     moment::{DAY_US, Moment},
     names::{Labels, Names},
+    sources::Sources,
     stop::Stop,
 };
 use crate::{
@@ -96,27 +98,8 @@ pub struct Filter {
     pub unreadable: Unreadable,
     /// By which reading ends early.
     pub stop: Stop,
-}
-
-/// What the energy of a collector is charged by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChargeBy {
-    /// Bytes allocated.
-    Allocated,
-    /// Bytes that survived, as far as collections showed that.
-    Survived,
-}
-
-impl ChargeBy {
-    /// # Errors
-    /// If the text is neither name.
-    pub fn parse(text: &str) -> Result<Self, FilterError> {
-        match text {
-            "allocated" => Ok(Self::Allocated),
-            "survived" => Ok(Self::Survived),
-            _ => Err(FilterError::ChargeBy { text: text.to_owned() }),
-        }
-    }
+    /// Where in a place its rows are read, if there is a choice.
+    pub sources: Sources,
 }
 
 /// Stands for the recording that began last.
@@ -183,7 +166,12 @@ impl Filter {
         Span {
             since: self.since.map(|since| since.in_run(run)),
             until: self.until.map(|until| until.in_run(run)),
-            within: (!self.phases.allow_all()).then(|| Stretches::of(self.phases_of(run))),
+            within: if self.phases.allow_all() {
+                run.piece.only.clone()
+            } else {
+                // What is read in pieces has no phases.
+                Some(Stretches::of(self.phases_of(run)))
+            },
         }
     }
 
@@ -338,7 +326,7 @@ mod tests {
         let run = |host: &str, id: &str, started| {
             let info =
                 RunInfo { host: host.into(), run_id: id.into(), started: UnixMicros(started), ..RunInfo::default() };
-            (Run { info, end: None, phases: Vec::new() }, ())
+            (Run { info, ..Run::default() }, ())
         };
         let all = [("a", "a-1", 1), ("a", "a-1.0001", 9), ("b", "b-1", 3), ("b", "b-2", 5), ("b", "b-2.0001", 7)];
         let names = |texts: &[&str]| Names::parse(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
@@ -370,7 +358,7 @@ mod tests {
         };
         let identity = HostIdentity { labels: vec!["cluster=eu1".into()], ..HostIdentity::default() };
         let info = RunInfo { identity, ..RunInfo::default() };
-        let catalog = Catalog { runs: vec![Run { info, end: None, phases: Vec::new() }], ..Catalog::default() };
+        let catalog = Catalog { runs: vec![Run { info, ..Run::default() }], ..Catalog::default() };
         let names = |text: &str| Names::parse(&[text.to_owned()]).unwrap();
         let labels = |text: &str| Labels::parse(&[text.to_owned()]).unwrap();
         for (filter, expected) in [

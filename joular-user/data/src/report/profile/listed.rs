@@ -35,10 +35,13 @@ impl Listed {
     /// # Errors
     /// If the store cannot be listed.
     pub fn of<'a>(root: &Path, filters: impl IntoIterator<Item = &'a Filter>) -> Result<Self> {
-        let store = store::open(root)?;
         let mut sums = Sums::default();
         for filter in filters {
-            let found = match files::find_all(&store, &filter.part()) {
+            let found = match filter.sources.choice(root, filter)? {
+                Some(choice) => choice.found(root, filter),
+                None => files::find_all(&store::open(root)?, &filter.part()),
+            };
+            let found = match found {
                 Err(DataSetError::NoRun { .. }) => continue,
                 found => found?,
             };

@@ -162,7 +162,7 @@ impl LiveProfile {
 
 impl Since {
     fn of(run: &RunInfo) -> Self {
-        let runs = vec![Run { info: run.clone(), end: None, phases: Vec::new() }];
+        let runs = vec![Run { info: run.clone(), ..Run::default() }];
         Self { catalog: Catalog { runs, ..Catalog::default() }, ..Self::default() }
     }
 

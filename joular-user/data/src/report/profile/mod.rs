@@ -16,6 +16,7 @@
 
 mod access;
 pub mod catalog;
+mod charge_by;
 mod charged;
 mod charges;
 mod chosen;
@@ -42,6 +43,7 @@ mod process_columns;
 mod quotas;
 pub mod reader;
 pub mod row;
+mod sources;
 mod stop;
 mod sums;
 mod thread_columns;
@@ -56,10 +58,11 @@ pub use self::{
     catalog::{
         App, Catalog, FrameIndex, OUTSIDE_APP, PathIndex, Paths, Process, ProcessIndex, Run, Thread, ThreadIndex,
     },
+    charge_by::ChargeBy,
     charged::{Charged, Division},
     chosen::Chosen,
     collected::{Collected, CollectionKey, SeenCollection},
-    filter::{ChargeBy, Filter, FilterError},
+    filter::{Filter, FilterError},
     handlers::{Handler, Handlers, Rules, RulesError},
     host_times::RunTime,
     in_time::Summed,
@@ -73,6 +76,7 @@ pub use self::{
     places::{PlaceRow, ThreadIdentity},
     reader::DataSet,
     row::{DividedBy, EnergyRow, Inferred, Pooled},
+    sources::{Choice, Choose, Piece, ReadFrom, RunPiece, Sources},
     stop::Stop,
     windows::{DomainEnergy, WindowSpan},
 };

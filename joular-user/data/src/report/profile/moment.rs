@@ -71,7 +71,7 @@ mod tests {
         // 23:50 on the third day of time.
         let started = 3 * DAY_US - 10 * MINUTE_US;
         let info = RunInfo { started: UnixMicros(started), ..RunInfo::default() };
-        let run = Run { info, end: None, phases: Vec::new() };
+        let run = Run { info, ..Run::default() };
         for (text, expected) in [
             ("23:55", started + 5 * MINUTE_US),
             ("23:40:00", started - 10 * MINUTE_US),

@@ -90,6 +90,11 @@ impl Labels {
         values.into_iter().map(|(key, values)| Ok((key, Names::parse(&values)?))).collect::<Result<_, _>>().map(Self)
     }
 
+    /// Whether no label is asked for.
+    pub fn allow_all(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether labels are wanted, of which `value` gives those of a key.
     pub fn allow<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.0.iter().all(|(key, values)| value(key).is_some_and(|value| values.allow(value)))

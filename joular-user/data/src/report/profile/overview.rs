@@ -14,6 +14,7 @@ use super::{
     host_times::{HostTimes, RunTime},
     load::{Load, LoadColumns},
     reader::DataSet,
+    sources::ReadFrom,
 };
 use crate::{
     attribution::window_report::{Category, Unattributed},
@@ -61,6 +62,8 @@ pub struct Overview {
     pub checked: Option<(MicroJoules, MicroJoules)>,
     /// Runs that cannot be read, and whose rows count for nothing.
     pub skipped: SkippedRuns,
+    /// What all of this was read from, if there was a choice.
+    pub read_from: Option<ReadFrom>,
     /// Rows that belong to no whole window and count for nothing; a crash left them.
     pub left_out: Amounts,
     /// Energy of the selection inferred from samples of other windows: see [`crate::attribution::inference`].
@@ -137,7 +140,8 @@ impl DataSet {
     /// # Errors
     /// If a file cannot be read or is damaged.
     pub fn overview(&mut self, filter: &Filter) -> Result<Overview> {
-        let mut overview = Overview { skipped: filter.skipped(), ..Overview::default() };
+        let (skipped, read_from) = (filter.skipped(), self.read_from.clone());
+        let mut overview = Overview { skipped, read_from, ..Overview::default() };
         self.expect(&[Windows::NAME]);
         overview.run_times = overview.read_windows(self, filter)?;
         self.expect(&[Jvms::NAME, Quality::NAME]);
@@ -147,13 +151,15 @@ impl DataSet {
             overview.read_jvms(self, run, filter)?;
             overview.read_qualities(self, run, filter)?;
         }
-        let mut hosts = HostTimes::default();
+        // Pieces are of different times. In sums a service is a host, and has a run for each label of its energy.
+        let mut pieces: BTreeMap<Option<&str>, HostTimes<_>> = BTreeMap::new();
         for (run, time) in self.catalog.runs.iter().zip(&overview.run_times) {
-            hosts.add(run.info.machine(), *time);
+            pieces.entry(run.piece.folder).or_default().add(run.info.machine(), *time);
         }
-        overview.span = hosts.span();
-        overview.duration_ns = hosts.longest_ns();
-        overview.overlap_ns = hosts.overlap_ns();
+        let spans = pieces.values().filter_map(HostTimes::span);
+        overview.span = spans.reduce(|(first, last), (start, end)| (first.min(start), last.max(end)));
+        overview.duration_ns = pieces.values().map(HostTimes::longest_ns).fold(0, u64::saturating_add);
+        overview.overlap_ns = pieces.get(&None).map_or(0, HostTimes::overlap_ns);
         Ok(overview)
     }
 }

@@ -15,6 +15,7 @@ use super::{
     overview::Amounts,
     process_columns::ProcessColumns,
     row::{DividedBy, EnergyRow, PooledColumns},
+    sources::{Choice, ReadFrom, read_run},
     thread_columns::ThreadColumns,
     windows::RunWindows,
 };
@@ -28,7 +29,6 @@ use crate::{
             decode_ahead,
             files::RunFiles,
             marks::{self, ReadEvent},
-            run_row,
         },
         store::{self, Store},
         tables::{Branches, Marks, Processes, Stacks, processes, shared, stacks, work},
@@ -44,13 +44,6 @@ const MAX_NAMED: usize = 20;
 /// start.
 type ProcessKey = (usize, u32, i64);
 type ThreadKey = (ProcessIndex, u32, i64);
-
-/// What is known of a run by its row and its marks.
-fn read_run(files: &RunFiles) -> Result<Run> {
-    let row = run_row::read(&files.row)?;
-    let marks: Vec<_> = files.parts.iter().filter_map(|(_, part)| part.file::<Marks>().cloned()).collect();
-    Ok(Run { info: row.info, end: row.end.map(|(end, _)| end), phases: marks::read(&marks)? })
-}
 
 /// A data set whose runs, processes and stacks are known.
 #[derive(Debug, Default)]
@@ -71,6 +64,8 @@ pub struct DataSet {
     pub(super) has_exact_names: bool,
     /// Whether everything may be seen: see [`Filter::access`].
     is_whole_seen: bool,
+    /// What it was read from, if there was a choice.
+    pub(super) read_from: Option<ReadFrom>,
     /// Energy, time and samples of rows that [`Self::scan`] left out because they belong
     /// to no window: a crash took it.
     pub left_out: Amounts,
@@ -86,7 +81,25 @@ impl DataSet {
     /// # Errors
     /// If there is no run, or a file cannot be read or is damaged.
     pub fn open(root: &Path, filter: &Filter) -> Result<Self> {
-        Self::of_store(&store::open(root)?, filter)
+        let Some(choice) = filter.sources.choice(root, filter)? else {
+            return Self::of_store(&store::open(root)?, filter);
+        };
+        match Self::chosen(root, filter, &choice) {
+            Err(error) => match choice.instead(root, &error) {
+                Some(recorded) => Self::chosen(root, filter, &recorded).map_err(|of_runs| match of_runs {
+                    // There is nothing but sums.
+                    DataSetError::NoRun { .. } => error,
+                    of_runs => of_runs,
+                }),
+                None => Err(error),
+            },
+            data => data,
+        }
+    }
+
+    fn chosen(root: &Path, filter: &Filter, choice: &Choice) -> Result<Self> {
+        let data = Self::of_runs(choice.runs(root, filter)?, filter)?;
+        Ok(Self { read_from: Some(choice.read_from.clone()), ..data })
     }
 
     /// The same for a store.
@@ -94,11 +107,9 @@ impl DataSet {
     /// # Errors
     /// As [`Self::open`].
     pub fn of_store(store: &Arc<dyn Store>, filter: &Filter) -> Result<Self> {
-        let read = |files: &RunFiles| {
-            filter.stop.check()?;
-            read_run(files)
-        };
-        Self::of_runs(filter.unreadable.runs(store, &filter.part(), |run| filter.may_allow(run), read)?, filter)
+        let read = |files: &RunFiles| read_run(files, filter);
+        let parts = [filter.part()];
+        Self::of_runs(filter.unreadable.runs(store, (&parts, false), |run| filter.may_allow(run), read)?, filter)
     }
 
     /// The same for runs whose files are known.
@@ -106,7 +117,8 @@ impl DataSet {
     /// # Errors
     /// As [`Self::open`].
     pub(crate) fn of_files(runs: Vec<RunFiles>, filter: &Filter) -> Result<Self> {
-        Self::of_runs(runs.into_iter().map(|files| Ok((read_run(&files)?, files))).collect::<Result<_>>()?, filter)
+        let read = |files: RunFiles| Ok((read_run(&files, filter)?, files));
+        Self::of_runs(runs.into_iter().map(read).collect::<Result<_>>()?, filter)
     }
 
     /// Without any run.

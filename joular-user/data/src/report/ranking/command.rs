@@ -24,7 +24,7 @@ use crate::{
         app::AppEnergy,
         footprint::{self, FootprintError, Footprints, statement},
         measure::{self, Measure},
-        profile::{App, Catalog, EnergyRow, Filter, Profile},
+        profile::{App, Catalog, EnergyRow, Filter, Profile, ReadFrom},
     },
     text::harmless_json,
 };
@@ -103,7 +103,8 @@ pub fn run(data: &Path, request: &Request, look: Look, out: &mut impl Write) -> 
         let notices = match request.format {
             Format::Csv => {
                 let footprints = report.footprints.map(|footprints| statement::text(footprints, overview));
-                footprints.into_iter().flatten().chain(overview.skipped.line()).collect()
+                let read_from = overview.read_from.as_ref().and_then(ReadFrom::line);
+                footprints.into_iter().flatten().chain(read_from).chain(overview.skipped.line()).collect()
             }
             Format::Json => overview.skipped.line().into_iter().collect(),
             Format::Text | Format::Markdown => Vec::new(),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::{
     events::Machine,
     model::units::MicroJoules,
-    report::profile::{Amounts, Overview, Process, Profile},
+    report::profile::{Amounts, Overview, Process, Profile, ReadFrom},
     text::{count, escape, figures, seconds, share, time},
     totals::{
         RunSums, audit,
@@ -45,6 +45,7 @@ pub fn audit(overview: &Overview) -> String {
 pub fn warnings(overview: &Overview) -> Vec<String> {
     let mut warnings = audit::warnings(&sums(overview));
     warnings.extend(overview.skipped.line());
+    warnings.extend(overview.read_from.as_ref().and_then(ReadFrom::warning));
     if overview.left_out != Amounts::default() {
         let joules = overview.left_out.energy.joules();
         warnings.push(format!("cut off: {joules:.3} J are left out, because their window is incomplete after a crash"));

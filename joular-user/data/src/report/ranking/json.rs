@@ -70,6 +70,9 @@ pub fn report(report: &Report<'_>) -> Value {
     if let (Some(object), false) = (object.as_object_mut(), overview.skipped.skipped.is_empty()) {
         object.insert("skipped".to_owned(), json!(overview.skipped.skipped));
     }
+    if let (Some(object), Some(from)) = (object.as_object_mut(), &overview.read_from) {
+        object.extend(from.keys());
+    }
     object
 }
 

@@ -16,7 +16,7 @@ use crate::{
     report::{
         app::AppEnergy,
         footprint::statement,
-        profile::{Amounts, OUTSIDE_APP, Profile},
+        profile::{Amounts, OUTSIDE_APP, Profile, ReadFrom},
     },
     text::{
         Keep, count, cut, escape, figures,
@@ -115,7 +115,8 @@ fn what_there_is(profile: &Profile) -> String {
 pub fn chosen(report: &Report<'_>) -> Vec<String> {
     let whole = context::chosen(report.profile);
     let of = report.profile.overview.attributed;
-    let mut lines = Vec::new();
+    let mut lines: Vec<String> =
+        report.profile.overview.read_from.as_ref().and_then(ReadFrom::line).into_iter().collect();
     if report.profile.entries.is_empty() {
         lines.push("nothing in the data set matches this selection".to_owned());
         lines.push(what_there_is(report.profile));

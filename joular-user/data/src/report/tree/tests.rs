@@ -14,7 +14,7 @@ use crate::{
 
 /// A profile of threads `a` and `b` of processes 1 and 2, with these branches: thread, methods, energy.
 fn profile(branches: &[(u32, &str, u64)]) -> Profile {
-    let run = Run { info: RunInfo::default(), end: None, phases: Vec::new() };
+    let run = Run { info: RunInfo::default(), ..Run::default() };
     let process = |pid| Process { pid: Pid(pid), comm: "java".into(), ..Process::default() };
     let thread = |process, name: &str| Thread {
         process: ProcessIndex(process),

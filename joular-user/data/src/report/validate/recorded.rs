@@ -99,7 +99,10 @@ pub struct Recorded {
 pub fn allowed(root: &Path, filter: &Filter) -> DataResult<Vec<(Run, RunFiles)>> {
     let read = |(row, files): (RunRow, RunFiles)| {
         let marks: Vec<StoredFile> = files.parts.iter().filter_map(|(_, part)| part.file::<Marks>().cloned()).collect();
-        Ok((Run { info: row.info, end: row.end.map(|(end, _)| end), phases: marks::read(&marks)? }, files))
+        Ok((
+            Run { info: row.info, end: row.end.map(|(end, _)| end), phases: marks::read(&marks)?, ..Run::default() },
+            files,
+        ))
     };
     let found = files::find_with_rows(&store::open(root)?)?;
     let mut runs = found.into_iter().map(read).collect::<DataResult<Vec<_>>>()?;

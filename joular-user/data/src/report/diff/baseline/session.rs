@@ -134,7 +134,7 @@ impl Context {
             policy: Policy { watts_by, ..self.policy.clone() },
             ..RunInfo::default()
         };
-        Run { info, end: None, phases: Vec::new() }
+        Run { info, ..Run::default() }
     }
 }
 

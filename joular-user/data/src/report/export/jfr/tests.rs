@@ -154,7 +154,7 @@ fn a_thread_belongs_to_its_process_and_only_java_s_threads_have_an_id_of_java() 
 
 /// A catalog of one thread of a JVM, and these paths.
 fn catalog(paths: &[&[Frame]]) -> Catalog {
-    let run = Run { info: RunInfo { host: "h".into(), ..RunInfo::default() }, end: None, phases: vec![] };
+    let run = Run { info: RunInfo { host: "h".into(), ..RunInfo::default() }, ..Run::default() };
     let process = Process { pid: Pid(7), comm: "java".into(), ..Process::default() };
     let thread = Thread {
         process: ProcessIndex(0),

@@ -36,7 +36,7 @@ fn native(name: &str, module: &str) -> Frame {
 pub(super) fn profile(threads: usize, entries: &[(u32, &[Frame], u64, u64)]) -> Profile {
     let mut profile = Profile::default();
     let info = RunInfo { host: "node-1".into(), run_id: "run-1".into(), ..RunInfo::default() };
-    profile.catalog.runs.push(Run { info, end: None, phases: Vec::new() });
+    profile.catalog.runs.push(Run { info, ..Run::default() });
     let process = Process { pid: Pid(7), comm: "java".into(), ..Process::default() };
     profile.catalog.processes.push(process);
     for number in 0..threads {
