@@ -56,7 +56,8 @@ pub struct UnwindRow {
     /// Canonical frame address minus the rule's register, in words of 8 bytes.
     pub cfa_words: i16,
     /// Where the caller's frame pointer is saved, in words from the canonical
-    /// frame address; 0: it is still in its register.
+    /// frame address; 0: it is still in its register. On aarch64 the return address is in
+    /// the word above it, and 0 says that both are in their registers.
     pub fp_words: i8,
     /// One of [`rule`]'s.
     pub rule: u8,
@@ -113,7 +114,7 @@ pub const fn remembered_at(address: u64) -> usize {
 }
 
 /// Ways to find the canonical frame address, which is what the stack pointer was
-/// before the call; the return address stands in the word below.
+/// before the call. On x86-64 the return address stands in the word below.
 pub mod rule {
     /// No table covers this code: it may have frame pointers.
     pub const NONE: u8 = 0;
@@ -133,6 +134,10 @@ pub mod rule {
     /// As [`SP`], of code that leaves the frame pointer alone. The caller has pushed `fp_words` words
     /// for it, which are not part of the caller's frame, and pops them itself.
     pub const SP_PUSHED: u8 = 7;
+    /// As [`SP`] and [`FP`] on aarch64, of code that keeps the return address alone, at `fp_words`: the
+    /// caller's frame pointer is still in its register.
+    pub const SP_RETURN_ONLY: u8 = 8;
+    pub const FP_RETURN_ONLY: u8 = 9;
     /// From here on: the stack pointer was aligned. What it was before is kept in the word that is
     /// `cfa_words` above the stack pointer, and the frame address is as many words above that as the
     /// rule is above this one.

@@ -10,7 +10,7 @@ use parquet::{
         arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder},
     },
     errors::ParquetError,
-    file::metadata::{ParquetMetaData, RowGroupMetaData},
+    file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData},
 };
 
 use super::{apart, nested};
@@ -20,7 +20,7 @@ use crate::{
         column::Table as _,
         error::{DataSetError, Result},
         schema::{self, Kinds, SCHEMA_VERSION, key},
-        store::{Object, StoredFile},
+        store::{Object, StoredFile, TableSchema},
         tables::{FrameTable, Runs, Stacks, runs},
     },
 };
@@ -36,29 +36,47 @@ pub(super) type Builder = ParquetRecordBatchReaderBuilder<Object>;
 
 /// Opens a file of a schema version that is read, and reads its footer.
 pub(super) fn builder(stored: &StoredFile) -> Result<(Builder, Object)> {
-    let file = apart::opened(stored)?;
+    let (file, known) = apart::opened(stored)?;
     let failed = |cause: ParquetError| match file.failure() {
         Some(cause) => DataSetError::Io { path: stored.path(), cause },
         None => DataSetError::Parquet { path: stored.path(), cause },
     };
-    let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(failed)?;
-    check(stored, &file, metadata.metadata())?;
-    let wanted = as_dictionaries(&metadata, stored.table().is_some());
-    let options = ArrowReaderOptions::new().with_schema(wanted);
-    let metadata = ArrowReaderMetadata::try_new(metadata.metadata().clone(), options).map_err(failed)?;
+    let mut options = apart::needed();
+    if let Some(known) = &known {
+        options.set_schema(Arc::clone(&known.parquet));
+    }
+    let metadata = ParquetMetaDataReader::new().with_metadata_options(Some(options)).parse_and_finish(&file);
+    let metadata = Arc::new(metadata.map_err(failed)?);
+    check(stored, &file, &metadata)?;
+    let wanted = match &known {
+        Some(known) => known_dictionaries(known, &metadata),
+        None => as_dictionaries(&metadata, stored.table().is_some()),
+    };
+    let options = ArrowReaderOptions::new().with_schema(wanted.map_err(failed)?);
+    let metadata = ArrowReaderMetadata::try_new(metadata, options).map_err(failed)?;
     Ok((Builder::new_with_metadata(file.clone(), metadata), file))
+}
+
+/// The schema of a table of a bundle: made for the first one, and without what a file says of itself.
+fn known_dictionaries(known: &TableSchema, metadata: &Arc<ParquetMetaData>) -> Result<SchemaRef, ParquetError> {
+    if let Some(made) = known.arrow.get() {
+        return Ok(Arc::clone(made));
+    }
+    let fields = as_dictionaries(metadata, true)?.fields().clone();
+    Ok(Arc::clone(known.arrow.get_or_init(|| Arc::new(Schema::new(fields)))))
 }
 
 /// The file's schema, with names as dictionaries, as they lie in the file: a text is then made
 /// once, not once per row.
-fn as_dictionaries(metadata: &ArrowReaderMetadata, is_bundle: bool) -> SchemaRef {
-    let fields = metadata.schema().fields();
+fn as_dictionaries(metadata: &Arc<ParquetMetaData>, is_bundle: bool) -> Result<SchemaRef, ParquetError> {
+    let of_file = ArrowReaderMetadata::try_new(Arc::clone(metadata), ArrowReaderOptions::new())?;
+    let fields = of_file.schema().fields();
     let fields = if is_bundle {
         fields.iter().map(|field| with_items(field, |columns| names_of(field.name(), columns))).collect()
     } else {
-        names_of(&value(metadata.metadata(), key::TABLE).unwrap_or_default(), fields)
+        names_of(&value(metadata, key::TABLE).unwrap_or_default(), fields)
     };
-    Arc::new(Schema::new_with_metadata(fields, metadata.schema().metadata().clone()))
+    Ok(Arc::new(Schema::new_with_metadata(fields, of_file.schema().metadata().clone())))
 }
 
 /// The columns of a table, with names as dictionaries.

@@ -31,7 +31,7 @@ use std::{
     sync::Arc,
 };
 
-pub(crate) use self::near::Content;
+pub(crate) use self::near::{Content, TableEnd, TableSchema};
 pub use self::{
     create::create_directories,
     directory::LocalDirectory,

@@ -13,7 +13,9 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
+use arrow_schema::SchemaRef;
 use bytes::Bytes;
+use parquet::schema::types::SchemaDescriptor;
 
 use super::{Object, Room};
 
@@ -40,13 +42,29 @@ pub struct Near {
     kept: OnceLock<Option<Kept>>,
 }
 
+/// The schema of a table as a file of its own. Bundles have the same ones.
+#[derive(Debug)]
+pub(crate) struct TableSchema {
+    pub(crate) parquet: Arc<SchemaDescriptor>,
+    /// As it is read: known when the first such file was opened.
+    pub(crate) arrow: OnceLock<SchemaRef>,
+}
+
+/// A table of a bundle.
+#[derive(Debug)]
+pub(crate) struct TableEnd {
+    pub(crate) table: &'static str,
+    pub(crate) schema: Arc<TableSchema>,
+    /// Where its end is in [`Content::bytes`].
+    pub(crate) end: Range<u64>,
+}
+
 /// What is written of a bundle.
 #[derive(Debug, Default)]
 pub(crate) struct Content {
     /// The columns of all tables, at the places that the bundle has them at, and then the ends.
     pub(crate) bytes: Vec<u8>,
-    /// The ends in `bytes`.
-    pub(crate) tables: Vec<(&'static str, Range<u64>)>,
+    pub(crate) tables: Vec<TableEnd>,
     /// First and last `window_start`, as microseconds, if the bundle says them.
     pub(crate) windows: Option<(i64, i64)>,
 }
@@ -56,7 +74,7 @@ struct Kept {
     file: Arc<File>,
     at: u64,
     columns: u64,
-    tables: Vec<(&'static str, Range<u64>)>,
+    tables: Vec<TableEnd>,
     windows: Option<(i64, i64)>,
 }
 
@@ -87,7 +105,7 @@ impl Spill {
             std::mem::replace(&mut *end, after)
         };
         opened.file.write_all_at(&bytes, at).ok()?;
-        let columns = tables.iter().map(|(_, end)| end.start).min()?;
+        let columns = tables.iter().map(|table| table.end.start).min()?;
         Some(Kept { file: Arc::clone(&opened.file), at, columns, tables, windows })
     }
 }
@@ -115,15 +133,15 @@ impl Near {
 
     /// A table of the bundle as a file of its own, in memory: it has many small parts. `None` if it is not kept, has no such
     /// table, or cannot be read.
-    pub(crate) fn table(&self, table: &str) -> Option<Object> {
+    pub(crate) fn table(&self, table: &str) -> Option<(Object, Arc<TableSchema>)> {
         let kept = self.kept()?;
-        let (_, end) = kept.tables.iter().find(|(name, _)| *name == table)?;
+        let TableEnd { schema, end, .. } = kept.tables.iter().find(|kept| kept.table == table)?;
         let size_bytes = kept.columns.checked_add(end.end.checked_sub(end.start)?)?;
         let mut bytes = vec![0; usize::try_from(size_bytes).ok()?];
         let (columns, of_table) = bytes.split_at_mut_checked(usize::try_from(kept.columns).ok()?)?;
         kept.file.read_exact_at(columns, kept.at).ok()?;
         kept.file.read_exact_at(of_table, kept.at.checked_add(end.start)?).ok()?;
-        Some(Object::new(Bytes::from(bytes), size_bytes))
+        Some((Object::new(Bytes::from(bytes), size_bytes), Arc::clone(schema)))
     }
 
     /// First and last `window_start` of the bundle, if it is kept and says them.
@@ -138,10 +156,17 @@ impl Near {
 
 #[cfg(test)]
 mod tests {
+    use parquet::schema::types::Type;
+
     use super::*;
 
     fn content(bytes: &[u8], tables: &[(&'static str, Range<u64>)]) -> Content {
-        Content { bytes: bytes.to_vec(), tables: tables.to_vec(), windows: Some((1, 2)) }
+        let root = Type::group_type_builder("root").build().unwrap();
+        let parquet = Arc::new(SchemaDescriptor::new(Arc::new(root)));
+        let schema = Arc::new(TableSchema { parquet, arrow: OnceLock::new() });
+        let end =
+            |(table, end): &(&'static str, Range<u64>)| TableEnd { table, schema: schema.clone(), end: end.clone() };
+        Content { bytes: bytes.to_vec(), tables: tables.iter().map(end).collect(), windows: Some((1, 2)) }
     }
 
     #[test]
@@ -152,7 +177,7 @@ mod tests {
         first.keep(|| Some(content(b"columnsAABBB", &[("a", 7..9), ("b", 9..12)])));
         first.keep(|| panic!("it is kept"));
         second.keep(|| Some(content(b"othersC", &[("a", 6..7)])));
-        let whole = |near: &Near, table: &str| near.table(table).map(|object| object.read_all().unwrap());
+        let whole = |near: &Near, table: &str| near.table(table).map(|(object, _)| object.read_all().unwrap());
         assert_eq!(whole(&first, "a").unwrap(), b"columnsAA");
         assert_eq!(whole(&first, "b").unwrap(), b"columnsBBB");
         assert_eq!(whole(&second, "a").unwrap(), b"othersC");
