@@ -86,6 +86,15 @@ pub mod references {
     pub const COLOURED: u16 = 3;
 }
 
+/// Number of the register in which the interpreter and adapters of aarch64 have their caller's stack pointer. Codes of
+/// [`JvmUnwind::sender_sp`].
+pub mod sender_sp {
+    /// Up to JDK 19.
+    pub const X13: u32 = 13;
+    /// Since JDK 20.
+    pub const X19: u32 = 19;
+}
+
 /// Fields of `jdk.internal.vm.Continuation` and `jdk.internal.vm.StackChunk`, by their offsets: where the frames of a
 /// virtual thread are while they are in the heap.
 #[repr(C)]
@@ -152,7 +161,8 @@ pub struct JvmUnwind {
     pub padding: u32,
     /// Where an interpreter frame keeps its bytecode pointer, in words from fp.
     pub bcp_words: i32,
-    pub padding_2: u32,
+    /// On aarch64, one of [`sender_sp`]'s; not used elsewhere.
+    pub sender_sp: u32,
     pub continuation: ContinuationLayout,
     /// The return address within `Continuation.enterSpecial`, which is the root of all virtual threads. The kernel side
     /// writes it when a walk has come there; 0 before.

@@ -255,7 +255,7 @@ impl Memory for CurrentProcess {
     }
 
     #[inline(always)]
-    fn ten(&self, address: u64, words: &mut FrameWords) -> Step {
+    fn frame(&self, address: u64, words: &mut FrameWords) -> Step {
         // SAFETY: the buffer has that size.
         unsafe { Self::read_to(words.as_mut_ptr(), size_of::<FrameWords>() as u32, address) }
     }

@@ -11,7 +11,9 @@
 //! none of the frames that were found in the heap are kept.
 
 use super::{
-    End, MAX_USER_FRAMES, Memory, Tables, USER_END, Walk, arch::uncoloured, continuation::ENTRY_CONTINUATION,
+    End, MAX_USER_FRAMES, Memory, Tables, USER_END, Walk,
+    arch::{code_address, uncoloured},
+    continuation::ENTRY_CONTINUATION,
     hotspot::blob_word,
 };
 use crate::abi::{ContinuationLayout, FrameWord, JvmUnwind, references};
@@ -175,6 +177,7 @@ fn enter(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut
     // As in front of any frame that called: what was saved for it, and where it goes on.
     let saved = top.wrapping_sub(16);
     let [fp, pc] = memory.pair(saved).ok()?;
+    let pc = code_address(pc);
     if saved < words || pc == walk.chunk.barrier || !tables.is_return_address(memory, jvm, &walk.process, pc) {
         return None;
     }

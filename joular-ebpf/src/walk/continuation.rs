@@ -8,8 +8,12 @@
 //! (`StubRoutines::cont_returnBarrier`). The walk then goes on with those in the heap ([`chunk`]).
 
 use super::{
-    End, Memory, Registers, Step, Tables, Walk, arch::stub::by_frame_pointer, chunk, hotspot::blob_word,
-    is_in_code_cache, stub::MAX_FRAME_BYTES,
+    End, Memory, Registers, Step, Tables, Walk,
+    arch::{code_address, stub::by_frame_pointer},
+    chunk,
+    hotspot::blob_word,
+    is_in_code_cache,
+    stub::MAX_FRAME_BYTES,
 };
 use crate::abi::{FrameWord, JvmUnwind, walk_end};
 
@@ -125,5 +129,5 @@ fn kept_of_carrier(
 
 #[inline(always)]
 fn is_carrier(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk, pc: u64) -> bool {
-    is_in_code_cache(jvm, pc) && tables.is_return_address(memory, jvm, &walk.process, pc)
+    is_in_code_cache(jvm, code_address(pc)) && tables.is_return_address(memory, jvm, &walk.process, pc)
 }

@@ -17,7 +17,7 @@ const METHOD_END: u64 = 1 << 48;
 #[inline(always)]
 pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk) -> Step {
     if walk.is_exact() {
-        if let Some((pc, sp)) = leaving(memory, walk) {
+        if let Some((pc, sp)) = leaving(memory, tables, jvm, walk) {
             walk.push(blob_word(jvm, walk.registers.pc))?;
             return walk.go_on(pc, sp, walk.registers.fp);
         }
@@ -59,14 +59,14 @@ fn whole_frame(memory: &impl Memory, jvm: &JvmUnwind, walk: &mut Walk) -> Step {
     let read = if fp.wrapping_sub(sp) > MAX_FRAME_BYTES {
         Err(End::IMPLAUSIBLE)
     } else {
-        memory.ten(fp.wrapping_sub(frame::BELOW_FP_BYTES), &mut walk.frame)
+        memory.frame(fp.wrapping_sub(frame::BELOW_FP_BYTES), &mut walk.frame)
     };
     let method = walk.frame[frame::METHOD];
     if read.is_err() || !is_method(method) {
         walk.push(blob_word(jvm, pc))?;
         return Err(read.err().unwrap_or(End::IMPLAUSIBLE));
     }
-    let saved = if jvm.bcp_words == -7 { walk.frame[1] } else { walk.frame[0] };
+    let saved = frame::saved_bcp(&walk.frame, jvm.bcp_words);
     let identity = MethodIdentity::read(memory, jvm, method);
     let bci = bci(jvm, walk, identity.const_method, saved);
     walk.push_method(FrameWord::interpreted(method, bci), identity)?;

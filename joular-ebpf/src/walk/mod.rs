@@ -32,6 +32,7 @@ pub mod stub;
 mod tests;
 
 pub use arch::Registers;
+use arch::{code_address, native::CALL_PUSHES};
 use chunk::Chunk;
 use identity::{MethodIdentity, mixed_generation};
 
@@ -49,7 +50,7 @@ const BLOCK_WORDS: usize = 128;
 pub type BlockWords = [u64; BLOCK_WORDS];
 
 /// Words that the interpreter has at fixed places in a frame.
-pub type FrameWords = [u64; 10];
+pub type FrameWords = [u64; arch::interpreter::FRAME_WORDS];
 
 /// Why a walk is over: one of [`walk_end`]'s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +69,7 @@ pub trait Memory {
     fn word(&self, address: u64) -> Result<u64, End>;
     fn pair(&self, address: u64) -> Result<[u64; 2], End>;
     /// The part of an interpreter's frame around its frame pointer.
-    fn ten(&self, address: u64, words: &mut FrameWords) -> Step;
+    fn frame(&self, address: u64, words: &mut FrameWords) -> Step;
     /// Reads this many bytes, at most all of `words`.
     fn block(&self, address: u64, bytes: u32, words: &mut BlockWords) -> Step;
 }
@@ -150,7 +151,7 @@ impl Walk {
     pub const EMPTY: Self = Self {
         header: StackHeader { kind: 0, flags: 0, len: 0, tgid: 0, id: 0 },
         words: [0; MAX_USER_FRAMES],
-        registers: Registers::of_words([0; 6]),
+        registers: Registers::of_words([0; Registers::WORDS]),
         process: ProcessUnwind { first_mapping: 0, mapping_count: 0, jvm: 0, generation: 0 },
         hash: 0,
         exact: 0,
@@ -160,7 +161,7 @@ impl Walk {
         is_in_wrapper: 0,
         chunk: Chunk::NONE,
         block: Block { start: 0, end: 0, blob: 0, words: [0; BLOCK_WORDS] },
-        frame: [0; 10],
+        frame: [0; arch::interpreter::FRAME_WORDS],
     };
 
     /// Starts at the registers of interrupted code. Words and block are left as
@@ -278,15 +279,23 @@ impl Walk {
     /// Goes on in the caller, which will be returned to at `pc`.
     #[inline(always)]
     fn return_to(&mut self, pc: u64, sp: u64, fp: u64) -> Step {
-        if sp <= self.registers.sp {
+        if !self.may_be_callers(sp) {
             return Err(End::IMPLAUSIBLE);
         }
         self.go_on(pc, sp, fp)
     }
 
+    /// Whether a stack pointer may be the caller's: it is above that of the frame. Where a call pushes nothing,
+    /// interrupted code may not have moved it yet.
+    #[inline(always)]
+    const fn may_be_callers(&self, sp: u64) -> bool {
+        sp > self.registers.sp || !CALL_PUSHES && self.is_exact() && sp == self.registers.sp
+    }
+
     /// The same for interrupted code whose stack pointer is the caller's already.
     #[inline(always)]
     fn go_on(&mut self, pc: u64, sp: u64, fp: u64) -> Step {
+        let pc = code_address(pc);
         let pc = if self.chunk.is_walked() { self.chunk.return_address(pc, sp)? } else { pc };
         if sp >= USER_END || pc >= USER_END {
             return Err(End::IMPLAUSIBLE);
@@ -331,6 +340,7 @@ pub fn is_return_address(
     process: &ProcessUnwind,
     pc: u64,
 ) -> bool {
+    let pc = code_address(pc);
     // No call is in front of where a virtual thread's frames return to the rest of its stack.
     if jvm.interpreter.contains(pc) || jvm.continuation_stubs.contains(pc) {
         return true;
@@ -338,12 +348,6 @@ pub fn is_return_address(
     if pc >= USER_END || !is_in_code_cache(jvm, pc) && native::find_mapping(tables, process, pc).is_none() {
         return false;
     }
-    memory.word(pc.wrapping_sub(8)).is_ok_and(arch::ends_with_call) || is_deopt_handler(memory, pc)
-}
-
-/// Deoptimisation makes a method's callees return to its handler.
-#[inline(always)]
-fn is_deopt_handler(memory: &impl Memory, pc: u64) -> bool {
-    let (Ok(word), Ok(from_third)) = (memory.word(pc), memory.word(pc.wrapping_add(2))) else { return false };
-    arch::is_deopt_handler(pc, word, from_third)
+    memory.word(pc.wrapping_sub(8)).is_ok_and(|before| arch::ends_with_call(pc, before))
+        || arch::is_deopt_handler(memory, pc)
 }

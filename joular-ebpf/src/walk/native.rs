@@ -3,7 +3,11 @@
 
 use super::{
     End, Memory, Step, Tables, USER_END, Walk,
-    arch::{plt, signal_frame},
+    arch::{
+        code_address,
+        native::{above_frame_pointer, by_frame_rule},
+        signal_frame,
+    },
 };
 use crate::abi::{CodeMapping, FrameWord, ProcessUnwind, UnwindRow, rule, walk_end};
 
@@ -47,52 +51,24 @@ pub(super) fn row_of(tables: &impl Tables, walk: &Walk) -> Option<UnwindRow> {
 #[inline(always)]
 pub(super) fn by_row(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> Step {
     match row.rule {
-        rule::SP => by_frame_address(memory, walk, row, walk.registers.sp),
-        rule::FP => by_frame_address(memory, walk, row, walk.registers.fp),
         rule::ROOT => Err(End(walk_end::ROOT)),
-        rule::PLT => {
-            let row = UnwindRow { cfa_words: plt::cfa_words(walk.registers.pc), fp_words: 0, ..row };
-            by_frame_address(memory, walk, row, walk.registers.sp)
-        }
         rule::SIGNAL => interrupted(memory, walk),
         rule::NONE => by_frame_pointer(memory, walk, End(walk_end::NO_RULE)),
-        rule::KEPT_SP.. => {
-            let kept = memory.word(walk.registers.sp.wrapping_add(words(row.cfa_words as i64)))?;
-            let row = UnwindRow { cfa_words: (row.rule - rule::KEPT_SP) as i16, ..row };
-            by_frame_address(memory, walk, row, kept)
-        }
-        _ => Err(End(walk_end::NO_RULE)),
+        _ => by_frame_rule(memory, walk, row),
     }
 }
 
 /// A return address of 0 is how some threads begin.
 #[inline(always)]
-fn return_to(walk: &mut Walk, pc: u64, sp: u64, fp: u64) -> Step {
-    if pc == 0 && sp > walk.registers.sp && sp < USER_END {
+pub(super) fn return_to(walk: &mut Walk, pc: u64, sp: u64, fp: u64) -> Step {
+    if pc == 0 && walk.may_be_callers(sp) && sp < USER_END {
         return Err(End(walk_end::ROOT));
     }
     walk.return_to(pc, sp, fp)
 }
 
-/// The frame address is the base register plus the row's words.
 #[inline(always)]
-fn by_frame_address(memory: &impl Memory, walk: &mut Walk, row: UnwindRow, base: u64) -> Step {
-    let cfa = base.wrapping_add(words(row.cfa_words as i64));
-    // Mostly both stand side by side: one read.
-    if row.fp_words == -2 {
-        let [fp, pc] = memory.pair(cfa.wrapping_sub(16))?;
-        return return_to(walk, pc, cfa, fp);
-    }
-    let pc = memory.word(cfa.wrapping_sub(8))?;
-    let fp = match row.fp_words {
-        0 => walk.registers.fp,
-        from_cfa => memory.word(cfa.wrapping_add(words(from_cfa as i64)))?,
-    };
-    return_to(walk, pc, cfa, fp)
-}
-
-#[inline(always)]
-const fn words(count: i64) -> u64 {
+pub(super) const fn words(count: i64) -> u64 {
     (count * 8) as u64
 }
 
@@ -112,11 +88,12 @@ fn by_frame_pointer(memory: &impl Memory, walk: &mut Walk, why: End) -> Step {
     if pc == 0 {
         return Err(End(walk_end::CHAIN));
     }
+    let pc = code_address(pc);
     if pc >= USER_END {
         return Err(why);
     }
     walk.is_guessed = 1;
-    walk.return_to(pc, fp.wrapping_add(16), caller_fp)
+    walk.return_to(pc, above_frame_pointer(fp), caller_fp)
 }
 
 /// Goes on in code that a signal interrupted: all its registers are there. The handler may have a

@@ -4,7 +4,10 @@
 
 use super::{
     End, Memory, Step, Tables, Walk,
-    arch::stub::{by_frame_pointer, by_what_the_stack_holds, without_frame},
+    arch::{
+        native::is_of_stub,
+        stub::{by_frame_pointer, by_what_the_stack_holds, without_frame},
+    },
     continuation,
     hotspot::blob_word,
     native,
@@ -35,7 +38,7 @@ pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &
     walk.push(blob_word(jvm, walk.registers.pc))?;
     match kind {
         Kind::Entry => by_frame_pointer(memory, walk),
-        Kind::Frameless => without_frame(memory, walk),
+        Kind::Frameless => without_frame(memory, tables, jvm, walk),
         Kind::Continuation | Kind::Unknown => by_what_the_stack_holds(memory, tables, jvm, walk),
     }
 }
@@ -45,7 +48,7 @@ pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &
 #[inline(always)]
 pub fn step_by_row(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk) -> Option<Step> {
     let row = native::row_of(tables, walk)?;
-    if !matches!(row.rule, rule::SP | rule::FP | rule::SP_PUSHED | rule::KEPT_SP..) {
+    if !is_of_stub(row.rule) {
         return None;
     }
     Some(by_row(memory, tables, jvm, walk, row))

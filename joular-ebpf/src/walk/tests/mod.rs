@@ -101,7 +101,7 @@ impl Memory for MadeUpProcess {
         array(self, address)
     }
 
-    fn ten(&self, address: u64, words: &mut FrameWords) -> Step {
+    fn frame(&self, address: u64, words: &mut FrameWords) -> Step {
         *words = array(self, address)?;
         Ok(())
     }

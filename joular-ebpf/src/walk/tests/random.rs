@@ -61,7 +61,7 @@ impl Memory for Noise {
         array(self, address)
     }
 
-    fn ten(&self, address: u64, words: &mut FrameWords) -> Step {
+    fn frame(&self, address: u64, words: &mut FrameWords) -> Step {
         *words = array(self, address)?;
         Ok(())
     }

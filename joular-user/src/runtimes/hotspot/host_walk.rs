@@ -118,7 +118,7 @@ impl Memory for Remote<'_> {
         self.words(address)
     }
 
-    fn ten(&self, address: u64, words: &mut FrameWords) -> Step {
+    fn frame(&self, address: u64, words: &mut FrameWords) -> Step {
         *words = self.words(address)?;
         Ok(())
     }

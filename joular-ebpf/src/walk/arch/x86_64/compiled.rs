@@ -35,12 +35,12 @@ pub(in crate::walk) fn caller(
     let state = frame_state(memory, tables, jvm, walk, kind);
     let blob = Blob::of(jvm, walk);
     if !has_frame_size(&blob, jvm) {
-        return stub::without_frame(memory, walk);
+        return stub::without_frame(memory, tables, jvm, walk);
     }
     let bytes = frame_words(&blob, jvm) * 8;
     let Registers { sp, fp, .. } = walk.registers;
     match state {
-        FrameState::None => stub::without_frame(memory, walk),
+        FrameState::None => stub::without_frame(memory, tables, jvm, walk),
         FrameState::Pushed => {
             let [fp, pc] = memory.pair(sp)?;
             walk.return_to(pc, sp.wrapping_add(16), fp)
@@ -69,7 +69,7 @@ pub(in crate::walk) fn caller(
             {
                 Some(more) => frame_end.wrapping_add(more),
                 None if walk.is_exact() && returns_from(memory, tables, jvm, walk, sp) => {
-                    return stub::without_frame(memory, walk);
+                    return stub::without_frame(memory, tables, jvm, walk);
                 }
                 None => frame_end,
             };

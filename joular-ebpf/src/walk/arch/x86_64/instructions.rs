@@ -1,5 +1,7 @@
 //! Decodes the few x86-64 instructions by which compiled code makes and removes its frame.
 
+use crate::walk::Memory;
+
 /// Bytes from an address on, the first one lowest.
 pub(super) type Bytes = [u64; 2];
 
@@ -303,10 +305,16 @@ const fn check(word: u64) -> u32 {
     }
 }
 
+/// A return address, as the address that it is.
+#[inline(always)]
+pub(in crate::walk) const fn code_address(word: u64) -> u64 {
+    word
+}
+
 /// Whether these 8 bytes end with a call: `e8 rel32`, or through a register or
 /// memory (`ff /2`), whose operand takes up to 5 bytes.
 #[inline(always)]
-pub(in crate::walk) const fn ends_with_call(before: u64) -> bool {
+pub(in crate::walk) const fn ends_with_call(_: u64, before: u64) -> bool {
     before >> 24 & 0xff == 0xe8
         || is_indirect_call(before >> 48)
         || is_indirect_call(before >> 40)
@@ -320,10 +328,11 @@ const fn is_indirect_call(word: u64) -> bool {
     word & 0x38ff == 0x10ff
 }
 
-/// Whether a compiled method's handler of deoptimisation begins there, by its first 8 bytes and those
-/// from the third on. It hands its own address on: C2's by a call of what follows, C1's in `r10`.
+/// Whether a compiled method's handler of deoptimisation begins there: that makes a method's callees return to it. It
+/// hands its own address on: C2's by a call of what follows, C1's in `r10`.
 #[inline(always)]
-pub(in crate::walk) const fn is_deopt_handler(pc: u64, word: u64, from_third: u64) -> bool {
+pub(in crate::walk) fn is_deopt_handler(memory: &impl Memory, pc: u64) -> bool {
+    let (Ok(word), Ok(from_third)) = (memory.word(pc), memory.word(pc.wrapping_add(2))) else { return false };
     word == 0x2c83_4800_0000_00e8 || (word & 0xffff == 0xba49 && from_third == pc)
 }
 

@@ -14,9 +14,14 @@ use crate::{
 /// pointer: so since JDK 9, and told by no table.
 pub const BCP_WORDS: i32 = -8;
 
+/// Words of a frame that a walk reads.
+pub const FRAME_WORDS: usize = 10;
+
 /// What stands in a frame around its frame pointer, by its place among
 /// [`crate::walk::FrameWords`]. The same since JDK 9.
 pub(in crate::walk) mod frame {
+    use crate::walk::FrameWords;
+
     /// From the frame pointer on down to the bytecode pointer.
     pub const BELOW_FP_BYTES: u64 = 64;
     pub const METHOD: usize = 5;
@@ -24,6 +29,12 @@ pub(in crate::walk) mod frame {
     pub const SENDER_SP: usize = 7;
     pub const CALLER_FP: usize = 8;
     pub const RETURN: usize = 9;
+
+    /// The bytecode pointer, as of the last call. JDK 8 has it a word higher than [`super::BCP_WORDS`].
+    #[inline(always)]
+    pub const fn saved_bcp(words: &FrameWords, bcp_words: i32) -> u64 {
+        if bcp_words == -7 { words[1] } else { words[0] }
+    }
 
     /// Where the `Method*` stands.
     #[inline(always)]
@@ -35,7 +46,12 @@ pub(in crate::walk) mod frame {
 /// The frame is gone, but the jump back has not happened: where it leads, and the
 /// stack pointer there.
 #[inline(always)]
-pub(in crate::walk) fn leaving(memory: &impl Memory, walk: &Walk) -> Option<(u64, u64)> {
+pub(in crate::walk) fn leaving(
+    memory: &impl Memory,
+    _: &impl Tables,
+    _: &JvmUnwind,
+    walk: &Walk,
+) -> Option<(u64, u64)> {
     let Registers { pc, sp, rbx, r13, .. } = walk.registers;
     match leaving_interpreter(memory.word(pc).ok()?) {
         Leaving::BeforePop => Some((memory.word(sp).ok()?, above(sp, rbx))),

@@ -4,12 +4,17 @@ mod colours;
 pub(in crate::walk) mod compiled;
 mod instructions;
 pub mod interpreter;
-pub mod plt;
+#[cfg(test)]
+pub(in crate::walk) mod made_up;
+pub(in crate::walk) mod native;
 mod registers;
 pub(in crate::walk) mod signal_frame;
 mod spills;
 pub(in crate::walk) mod stub;
+#[cfg(test)]
+mod tests;
 
+pub use super::x86_64::dwarf;
 pub use colours::uncoloured;
-pub(in crate::walk) use instructions::{ends_with_call, is_deopt_handler};
-pub use registers::{Registers, dwarf};
+pub(in crate::walk) use instructions::{code_address, ends_with_call, is_deopt_handler};
+pub use registers::Registers;

@@ -16,8 +16,10 @@ pub struct Registers {
 }
 
 impl Registers {
+    pub const WORDS: usize = 6;
+
     /// All, in the order in which images of processes have them.
-    pub const fn of_words([pc, sp, fp, rax, rbx, r13]: [u64; 6]) -> Self {
+    pub const fn of_words([pc, sp, fp, rax, rbx, r13]: [u64; Self::WORDS]) -> Self {
         Self { pc, sp, fp, rax, rbx, r13 }
     }
 
@@ -40,12 +42,4 @@ impl Registers {
     pub const fn bytecode_pointer(&self) -> u64 {
         self.r13
     }
-}
-
-/// Numbers of registers in DWARF's tables (System V ABI, AMD64 supplement, 3.6.2).
-pub mod dwarf {
-    pub const FP: u16 = 6;
-    pub const SP: u16 = 7;
-    /// The column of the return address.
-    pub const RETURN_ADDRESS: u16 = 16;
 }

@@ -26,7 +26,7 @@ pub(in crate::walk) fn by_frame_pointer(memory: &impl Memory, walk: &mut Walk) -
 
 /// The return address is on top of the stack.
 #[inline(always)]
-pub(in crate::walk) fn without_frame(memory: &impl Memory, walk: &mut Walk) -> Step {
+pub(in crate::walk) fn without_frame(memory: &impl Memory, _: &impl Tables, _: &JvmUnwind, walk: &mut Walk) -> Step {
     let sp = walk.registers.sp;
     let pc = memory.word(sp)?;
     return_from(memory, walk, pc, sp, walk.registers.fp)
@@ -56,7 +56,7 @@ pub(in crate::walk) fn by_what_the_stack_holds(
         return return_from(memory, walk, second, walk.registers.sp.wrapping_add(8), top);
     }
     if top == COOKIE {
-        return without_frame(memory, walk);
+        return without_frame(memory, tables, jvm, walk);
     }
     let process = walk.process;
     let is_return = |pc| tables.is_return_address(memory, jvm, &process, pc);

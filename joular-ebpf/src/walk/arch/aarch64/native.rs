@@ -1,0 +1,65 @@
+//! Applies rows of unwind tables: they say whether the return address is in the link register, or where it was saved.
+
+use super::{Registers, instructions::is_signal_return};
+use crate::{
+    abi::{UnwindRow, rule, walk_end},
+    walk::{
+        End, Memory, Step, Walk,
+        arch::{code_address, ends_with_call},
+        native::{return_to, words},
+    },
+};
+
+/// Whether the return address is on the stack from the call on.
+pub(in crate::walk) const CALL_PUSHES: bool = false;
+
+/// Goes on in the caller by a rule that says where the frame is.
+#[inline(always)]
+pub(in crate::walk) fn by_frame_rule(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> Step {
+    let Registers { sp, fp, lr, .. } = walk.registers;
+    let (frame_words, saved_at) = (words(row.cfa_words as i64), words(row.fp_words as i64));
+    let base = match row.rule {
+        rule::SP | rule::SP_RETURN_ONLY if walk.registers.has_sp() => sp,
+        // A frame pointer leads to the pair that was saved, in all code that has one.
+        rule::SP if row.fp_words != 0 => fp.wrapping_sub(saved_at).wrapping_sub(frame_words),
+        rule::FP | rule::FP_RETURN_ONLY => fp,
+        _ => return Err(End(walk_end::NO_RULE)),
+    };
+    let cfa = base.wrapping_add(frame_words);
+    let slot = cfa.wrapping_add(saved_at);
+    if matches!(row.rule, rule::SP_RETURN_ONLY | rule::FP_RETURN_ONLY) {
+        let pc = memory.word(slot)?;
+        return return_to(walk, pc, cfa, fp);
+    }
+    if row.fp_words == 0 {
+        return if walk.is_exact() && is_link(memory, lr) {
+            return_to(walk, lr, cfa, fp)
+        } else {
+            Err(End::IMPLAUSIBLE)
+        };
+    }
+    let [caller_fp, pc] = memory.pair(slot)?;
+    return_to(walk, pc, cfa, caller_fp)
+}
+
+/// Whether a call has left that in the link register, or the kernel for a handler of signals. A thread's first function
+/// may have 0 there.
+#[inline(always)]
+fn is_link(memory: &impl Memory, lr: u64) -> bool {
+    let pc = code_address(lr);
+    let is_return = memory.word(pc.wrapping_sub(8)).is_ok_and(|before| ends_with_call(pc, before));
+    is_return || lr == 0 || memory.word(pc).is_ok_and(is_signal_return)
+}
+
+/// Whether a rule is one that a stub of a JVM has.
+#[inline(always)]
+pub(in crate::walk) const fn is_of_stub(of: u8) -> bool {
+    matches!(of, rule::SP | rule::FP | rule::SP_RETURN_ONLY | rule::FP_RETURN_ONLY)
+}
+
+/// The stack pointer of the caller of a frame whose frame pointer is this: a bound, since the pair that it points at is
+/// at the bottom of most frames ([`Registers::has_sp`]).
+#[inline(always)]
+pub(in crate::walk) const fn above_frame_pointer(fp: u64) -> u64 {
+    fp.wrapping_add(16) | 1
+}

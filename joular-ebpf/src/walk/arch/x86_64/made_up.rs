@@ -1,0 +1,1 @@
+//! Makes up what code and frames look like, for tests.

@@ -1,0 +1,1 @@
+//! Tests what only x86-64 has.
