@@ -2,6 +2,7 @@
 //! `joular_data` has what is recorded and what can be said of it. See ARCHITECTURE.md.
 
 pub mod agent;
+pub mod arch;
 pub mod bounds;
 pub mod calibration;
 pub mod cli;

@@ -17,8 +17,8 @@ use std::{fs::File, io, ops::Range, os::unix::fs::FileExt as _};
 use object::{
     LittleEndian,
     elf::{
-        EM_X86_64, ET_EXEC, FileHeader64, PF_X, PT_LOAD, ProgramHeader64, SHF_ALLOC, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB,
-        STT_FUNC, SectionHeader64, Sym64,
+        ET_EXEC, FileHeader64, PF_X, PT_LOAD, ProgramHeader64, SHF_ALLOC, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB, STT_FUNC,
+        SectionHeader64, Sym64,
     },
     pod::{self, Pod},
     read::{
@@ -29,7 +29,10 @@ use object::{
 use segment::Segment;
 use thiserror::Error;
 
-use crate::bounds::Bound;
+use crate::{
+    arch::{Arch as _, Native},
+    bounds::Bound,
+};
 
 const MAX_SECTIONS: u16 = 4096;
 const MAX_SEGMENTS: u16 = 1024;
@@ -104,7 +107,12 @@ impl<'f> Elf<'f> {
 
     /// Whether its code is for this machine.
     pub fn is_of_this_machine(&self) -> bool {
-        self.header.e_machine(LE) == EM_X86_64
+        self.is_of(Native::MACHINE)
+    }
+
+    /// Whether its code is for the machine with this number.
+    pub fn is_of(&self, machine: u16) -> bool {
+        self.header.e_machine(LE) == machine
     }
 
     /// Where a program begins, before the file is moved as a whole.

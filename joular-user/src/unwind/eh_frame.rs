@@ -8,20 +8,18 @@
 //!
 //! The file is a target's: the work is bounded whatever it says.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, marker::PhantomData};
 
 use gimli::{
     BaseAddresses, CfaRule, CieOrFde, CommonInformationEntry, EhFrame, EhFrameOffset, EndianSlice,
     FrameDescriptionEntry, LittleEndian, Register, RegisterRule, UnwindContext, UnwindContextStorage,
     UnwindSection as _, UnwindTableRow,
 };
-use joular_ebpf::{
-    abi::{UnwindRow, rule},
-    walk::arch::{dwarf, plt},
-};
+use joular_ebpf::abi::{UnwindRow, rule};
 
 use super::rows::{Rows, Rule};
 use crate::{
+    arch::{Arch, Saved, TableRow, x86_64::plt},
     bounds::Bound,
     elf::{Elf, ElfError, Section},
 };
@@ -50,7 +48,6 @@ pub static SECTIONS: Bound = Bound::new(
 const ROW_WORK_BYTES: usize = 8;
 /// Kept; a linker merges equal ones, so few are usual.
 const MAX_CIES: usize = 4096;
-const WORD_BYTES: i64 = 8;
 
 /// gimli's own storage has room for the registers of all machines, and moving it
 /// about takes longer than anything else.
@@ -82,8 +79,8 @@ impl CodeRange {
 }
 
 /// Of a file; empty if it has none.
-pub fn section(elf: &Elf<'_>) -> Result<Section, ElfError> {
-    if !elf.is_of_this_machine() {
+pub fn section<A: Arch>(elf: &Elf<'_>) -> Result<Section, ElfError> {
+    if !elf.is_of(A::MACHINE) {
         return Err(ElfError::Malformed("it is not of this machine's architecture"));
     }
     let section = elf.section(".eh_frame", MAX_SECTION_BYTES);
@@ -93,8 +90,8 @@ pub fn section(elf: &Elf<'_>) -> Result<Section, ElfError> {
 
 /// The rows of a section, sorted by address. What cannot be understood is left
 /// out, and rows beyond [`MAX_ROWS`] are too.
-pub fn rows(section: &Section) -> Vec<UnwindRow> {
-    let mut table = table(section);
+pub fn rows<A: Arch>(section: &Section) -> Vec<UnwindRow> {
+    let mut table = table::<A>(section);
     let entries = table.entries();
     let mut context = Context::new_in();
     for entry in entries {
@@ -109,29 +106,33 @@ pub fn rows(section: &Section) -> Vec<UnwindRow> {
 
 /// Start and end of each function that it describes.
 #[cfg(test)]
-pub fn functions(section: &Section) -> Vec<std::ops::Range<u32>> {
-    table(section).entries().iter().map(|entry| entry.start..entry.end).collect()
+pub fn functions<A: Arch>(section: &Section) -> Vec<std::ops::Range<u32>> {
+    table::<A>(section).entries().iter().map(|entry| entry.start..entry.end).collect()
 }
 
-fn table(section: &Section) -> EhFrameTable<'_> {
+fn table<A: Arch>(section: &Section) -> EhFrameTable<'_, A> {
+    let mut frames = EhFrame::new(&section.bytes, LittleEndian);
+    frames.set_vendor(A::VENDOR);
     EhFrameTable {
-        frames: EhFrame::new(&section.bytes, LittleEndian),
+        frames,
         bases: BaseAddresses::default().set_eh_frame(section.address),
         cies: HashMap::new(),
         work: 0,
         rows: Rows::default(),
+        arch: PhantomData,
     }
 }
 
-struct EhFrameTable<'a> {
+struct EhFrameTable<'a, A> {
     frames: EhFrame<Bytes<'a>>,
     bases: BaseAddresses,
     cies: Cies<'a>,
     work: usize,
     rows: Rows,
+    arch: PhantomData<A>,
 }
 
-impl<'a> EhFrameTable<'a> {
+impl<'a, A: Arch> EhFrameTable<'a, A> {
     /// Sorted by address; those beyond 4 GiB have no room in a row.
     fn entries(&mut self) -> Vec<CodeRange> {
         let (frames, bases) = (self.frames, self.bases.clone());
@@ -188,6 +189,7 @@ impl<'a> EhFrameTable<'a> {
             self.rows.push(start, Rule::only(rule::SIGNAL));
             return Some(());
         }
+        let return_address = fde.cie().return_address_register();
         let mut table = fde.rows(&frames, &bases, context).ok()?;
         while let Some(row) = table.next_row().ok()? {
             self.work = self.work.saturating_add(ROW_WORK_BYTES);
@@ -198,59 +200,42 @@ impl<'a> EhFrameTable<'a> {
             if address >= end {
                 break;
             }
-            match plt_pushes_at(row, &frames) {
+            match plt_pushes_at::<A>(row, &frames) {
                 Some(plt::PUSHES_AT) => self.rows.push(address, Rule::only(rule::PLT)),
                 Some(pushes_at) => {
                     let end = end.min(row.end_address());
                     let slots = push_plt(&mut self.rows, address, end, pushes_at);
                     self.work = self.work.saturating_add(slots.saturating_mul(2 * ROW_WORK_BYTES));
                 }
-                None => self.rows.push(address, rule_of(row)),
+                None => self.rows.push(address, A::table_rule(&table_row::<A>(row, return_address))),
             }
         }
         Some(())
     }
 }
 
-/// Registers by which rules are given.
-const SP: Register = Register(dwarf::SP);
-const FP: Register = Register(dwarf::FP);
-const RETURN_ADDRESS: Register = Register(dwarf::RETURN_ADDRESS);
-
 /// The byte of its slot from which the code of a linkage table has pushed a word, if this row is of
 /// one.
-fn plt_pushes_at(row: &Row, frames: &EhFrame<Bytes>) -> Option<u64> {
+fn plt_pushes_at<A: Arch>(row: &Row, frames: &EhFrame<Bytes>) -> Option<u64> {
     let CfaRule::Expression(expression) = row.cfa() else { return None };
-    plt::pushes_at(expression.get(frames).ok()?.0.slice())
+    A::plt_pushes_at(expression.get(frames).ok()?.0.slice())
 }
 
-fn rule_of(row: &Row) -> Rule {
-    match row.register(RETURN_ADDRESS) {
-        Some(RegisterRule::Undefined) => return Rule::only(rule::ROOT),
-        Some(RegisterRule::Offset(offset)) if offset == -WORD_BYTES => {}
-        _ => return Rule::UNSUPPORTED,
-    }
-    let CfaRule::RegisterAndOffset { register, offset } = *row.cfa() else { return Rule::UNSUPPORTED };
-    let rule = match register {
-        SP => rule::SP,
-        FP => rule::FP,
-        _ => return Rule::UNSUPPORTED,
+fn table_row<A: Arch>(row: &Row, return_address: Register) -> TableRow {
+    let cfa = match *row.cfa() {
+        CfaRule::RegisterAndOffset { register, offset } => Some((register.0, offset)),
+        CfaRule::Expression(_) => None,
     };
-    let fp_words = match row.register(FP) {
-        None | Some(RegisterRule::SameValue | RegisterRule::Undefined) => Some(0),
-        Some(RegisterRule::Offset(offset)) => words(offset).filter(|&words| words != 0),
-        _ => None,
-    };
-    let cfa_words = words(offset).and_then(|words| i16::try_from(words).ok());
-    let fp_words = fp_words.and_then(|words| i8::try_from(words).ok());
-    match (cfa_words, fp_words) {
-        (Some(cfa_words), Some(fp_words)) => Rule { rule, cfa_words, fp_words },
-        _ => Rule::UNSUPPORTED,
-    }
+    TableRow { cfa, return_address: saved(row, return_address), fp: saved(row, Register(A::DWARF_FP)) }
 }
 
-fn words(bytes: i64) -> Option<i64> {
-    (bytes % WORD_BYTES == 0).then_some(bytes / WORD_BYTES)
+fn saved(row: &Row, register: Register) -> Saved {
+    match row.register(register) {
+        None | Some(RegisterRule::SameValue) => Saved::InRegister,
+        Some(RegisterRule::Undefined) => Saved::Lost,
+        Some(RegisterRule::Offset(offset)) => Saved::At(offset),
+        _ => Saved::Otherwise,
+    }
 }
 
 /// A linkage table whose slots push elsewhere than usual, slot by slot. Gives their number.
@@ -266,6 +251,9 @@ fn push_plt(rows: &mut Rows, start: u64, end: u64, pushes_at: u64) -> usize {
     slots
 }
 
+#[cfg(test)]
+#[path = "eh_frame_aarch64_tests.rs"]
+mod aarch64_tests;
 #[cfg(test)]
 #[path = "eh_frame_tests.rs"]
 mod tests;

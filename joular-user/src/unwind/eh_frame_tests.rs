@@ -3,11 +3,12 @@ use std::{fs::File, io::Write as _, process::Command};
 use proptest::prelude::*;
 
 use super::*;
+use crate::arch::X86_64;
 
 const LIBC: &str = "/lib/x86_64-linux-gnu/libc.so.6";
 
 fn section(path: &str) -> Section {
-    super::section(&Elf::read(&File::open(path).unwrap()).unwrap()).unwrap()
+    super::section::<X86_64>(&Elf::read(&File::open(path).unwrap()).unwrap()).unwrap()
 }
 
 /// As the kernel side looks it up.
@@ -51,7 +52,7 @@ fn rows_say_what_readelf_says() {
             joular_tests::notes::skipped("there is no readelf");
             return;
         };
-        let rows = rows(&section(path));
+        let rows = rows::<X86_64>(&section(path));
         let (mut columns, mut compared, mut is_special) = (Vec::new(), 0, false);
         let (text, mut entries) = (String::from_utf8_lossy(&output.stdout), Vec::new());
         for line in text.lines() {
@@ -84,7 +85,7 @@ fn rows_say_what_readelf_says() {
 
 #[test]
 fn the_c_library_has_every_kind_of_rule() {
-    let rows = rows(&section(LIBC));
+    let rows = rows::<X86_64>(&section(LIBC));
     for rule in [rule::NONE, rule::SP, rule::FP, rule::ROOT, rule::SIGNAL, rule::PLT] {
         assert!(rows.iter().any(|row| row.rule == rule), "{rule}");
     }
@@ -129,21 +130,21 @@ fn a_table_for_another_machine_is_refused() {
     foreign[18] = 183;
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(&foreign).unwrap();
-    assert!(super::section(&Elf::read(&file).unwrap()).is_err());
+    assert!(super::section::<X86_64>(&Elf::read(&file).unwrap()).is_err());
 }
 
 #[test]
 fn work_is_bounded_however_often_a_preamble_is_shared() {
-    assert_eq!(rows(&synthetic(10, 1000)).len(), 2000, "a row and a gap each");
+    assert_eq!(rows::<X86_64>(&synthetic(10, 1000)).len(), 2000, "a row and a gap each");
     // A megabyte run ten thousand times would take minutes.
-    let rows = rows(&synthetic(1 << 20, 10_000));
+    let rows = rows::<X86_64>(&synthetic(1 << 20, 10_000));
     assert!((100..200).contains(&rows.len()), "{}", rows.len());
 }
 
 proptest! {
     #[test]
     fn never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..400), address: u64) {
-        let _ = rows(&Section { address, bytes });
+        let _ = rows::<X86_64>(&Section { address, bytes });
     }
 
     #[test]
@@ -153,7 +154,7 @@ proptest! {
             let at = at.index(section.bytes.len());
             section.bytes[at] = byte;
         }
-        let rows = rows(&section);
+        let rows = rows::<X86_64>(&section);
         prop_assert!(rows.is_sorted_by_key(|row| row.address));
     }
 }

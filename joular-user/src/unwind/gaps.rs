@@ -9,11 +9,11 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 use joular_ebpf::abi::{UnwindRow, rule};
 
 use super::{code_rows, native_image};
 use crate::{
+    arch::{Arch, Flow, Rule},
     bounds::Bound,
     elf::{Elf, ElfError, Symbols},
     runtimes::OwnCode,
@@ -36,10 +36,10 @@ pub static CODE: Bound = Bound::new(
 const MAX_BEFORE_CLONE_BYTES: u32 = 4096;
 
 /// Puts rows into the gaps of a table, as far as that is possible.
-pub fn fill(elf: &Elf<'_>, rows: Vec<UnwindRow>) -> Vec<UnwindRow> {
-    let (rows, begins) = if elf.is_native_image() { of_methods(elf, rows) } else { (rows, BTreeSet::new()) };
-    let mut added = of_functions(elf, &rows, begins).unwrap_or_default();
-    added.extend(clones(&rows).filter_map(|clone| clone.rows(elf).ok()).flatten());
+pub fn fill<A: Arch>(elf: &Elf<'_>, rows: Vec<UnwindRow>) -> Vec<UnwindRow> {
+    let (rows, begins) = if elf.is_native_image() { of_methods::<A>(elf, rows) } else { (rows, BTreeSet::new()) };
+    let mut added = of_functions::<A>(elf, &rows, begins).unwrap_or_default();
+    added.extend(clones::<A>(&rows).filter_map(|clone| clone.rows::<A>(elf).ok()).flatten());
     if added.is_empty() { rows } else { merged(rows, added) }
 }
 
@@ -60,8 +60,12 @@ fn merged(mut rows: Vec<UnwindRow>, added: Vec<UnwindRow>) -> Vec<UnwindRow> {
 
 /// Adds the rows of a native image's methods. Says too where its other functions begin, as far as calls show
 /// that: such a file has no symbols, and one with musl has no table for it either.
-fn of_methods(elf: &Elf<'_>, mut rows: Vec<UnwindRow>) -> (Vec<UnwindRow>, BTreeSet<u32>) {
+fn of_methods<A: Arch>(elf: &Elf<'_>, mut rows: Vec<UnwindRow>) -> (Vec<UnwindRow>, BTreeSet<u32>) {
     let mut begins: BTreeSet<u32> = u32::try_from(elf.entry()).into_iter().collect();
+    if !A::READS_NATIVE_IMAGES {
+        native_image::NOT_READ.cut(1);
+        return (rows, begins);
+    }
     let Ok(text) = text(elf) else { return (rows, begins) };
     begins.extend(native_image::called_by(elf, &rows, &text).unwrap_or_default());
     if !elf.is_movable() {
@@ -83,7 +87,11 @@ fn text(elf: &Elf<'_>) -> Result<Range<u32>, ElfError> {
 }
 
 /// Rows of functions that the table leaves out. Some may be known to begin where `begins` says.
-fn of_functions(elf: &Elf<'_>, rows: &[UnwindRow], mut begins: BTreeSet<u32>) -> Result<Vec<UnwindRow>, ElfError> {
+fn of_functions<A: Arch>(
+    elf: &Elf<'_>,
+    rows: &[UnwindRow],
+    mut begins: BTreeSet<u32>,
+) -> Result<Vec<UnwindRow>, ElfError> {
     let mut added = Vec::new();
     let mut gaps = gaps(rows, text(elf)?);
     let mut left = MAX_BYTES;
@@ -111,9 +119,9 @@ fn of_functions(elf: &Elf<'_>, rows: &[UnwindRow], mut begins: BTreeSet<u32>) ->
     for Gap { range, bytes } in &mut gaps {
         *bytes = elf.code_at(&(u64::from(range.start)..u64::from(range.end)))?;
     }
-    let begins = all_begins(&gaps, begins, elf.is_movable());
+    let begins = all_begins::<A>(&gaps, begins, elf.is_movable());
     let entry = u32::try_from(elf.entry()).ok();
-    gaps.into_iter().for_each(|gap| added.extend(gap.rows(&begins, entry)));
+    gaps.into_iter().for_each(|gap| added.extend(gap.rows::<A>(&begins, entry)));
     Ok(added)
 }
 
@@ -133,15 +141,15 @@ impl Gap {
         starts.iter().zip(ends).map(|(start, end)| *start..end).collect()
     }
 
-    fn rows(self, begins: &BTreeSet<u32>, entry: Option<u32>) -> impl Iterator<Item = UnwindRow> {
+    fn rows<A: Arch>(self, begins: &BTreeSet<u32>, entry: Option<u32>) -> impl Iterator<Item = UnwindRow> {
         let Self { ref bytes, range: Range { start: base, end } } = self;
         let mut called = self.functions(begins);
         let entry = entry.and_then(|entry| entry.checked_sub(base));
         let first = called.extract_if(.., |function| Some(function.start) == entry).next();
         let starts = called.iter().map(|function| function.start);
         let after_signals: Vec<u32> =
-            starts.filter(|start| ends_signal(bytes.get(*start as usize..).unwrap_or_default())).collect();
-        let mut rows = code_rows::rows(&OwnCode { bytes: self.bytes, called, ..OwnCode::default() });
+            starts.filter(|start| A::ends_signal(bytes.get(*start as usize..).unwrap_or_default())).collect();
+        let mut rows = code_rows::rows::<A>(&OwnCode { bytes: self.bytes, called, ..OwnCode::default() });
         let only = |address, rule| UnwindRow { address, rule, ..UnwindRow::default() };
         // Nobody called a program's first function.
         rows.extend(first.map(|first| only(first.start, rule::ROOT)));
@@ -161,12 +169,6 @@ fn gap_at(gaps: &[Gap], address: u32) -> Option<&Gap> {
     gap.range.contains(&address).then_some(gap)
 }
 
-/// Whether this is what a C library has handlers of signals return to: the system call `rt_sigreturn`.
-fn ends_signal(code: &[u8]) -> bool {
-    let forms: [&[u8]; 2] = [b"\x48\xc7\xc0\x0f\0\0\0\x0f\x05", b"\xb8\x0f\0\0\0\x0f\x05"];
-    forms.iter().any(|form| code.starts_with(form))
-}
-
 /// A system call that starts a thread, for which the table stops.
 #[derive(Debug, PartialEq, Eq)]
 struct Clone {
@@ -177,9 +179,9 @@ struct Clone {
 
 /// Places that look so: the stack is as when the function was called, the description stops, and
 /// what follows was called by nobody.
-fn clones(rows: &[UnwindRow]) -> impl Iterator<Item = Clone> {
+fn clones<A: Arch>(rows: &[UnwindRow]) -> impl Iterator<Item = Clone> {
     rows.array_windows().filter_map(|[before, gap, thread]| {
-        let is_as_called = before.rule == rule::SP && before.cfa_words == 1 && before.fp_words == 0;
+        let is_as_called = Rule::of(before) == A::AS_CALLED;
         let is_near = gap.address.saturating_sub(before.address) <= MAX_BEFORE_CLONE_BYTES;
         let is_clone = is_as_called && is_near && gap.rule == rule::NONE && thread.rule == rule::ROOT;
         is_clone.then_some(Clone { before: before.address..gap.address, gap: gap.address..thread.address })
@@ -187,24 +189,24 @@ fn clones(rows: &[UnwindRow]) -> impl Iterator<Item = Clone> {
 }
 
 impl Clone {
-    fn rows(&self, elf: &Elf<'_>) -> Result<Vec<UnwindRow>, ElfError> {
+    fn rows<A: Arch>(&self, elf: &Elf<'_>) -> Result<Vec<UnwindRow>, ElfError> {
         let bytes = elf.code_at(&(u64::from(self.before.start)..u64::from(self.gap.end)))?;
         let (before, gap) = bytes.split_at_checked(self.before.len()).unwrap_or_default();
-        if !goes_on(before) {
+        if !goes_on::<A>(before) {
             return Ok(Vec::new());
         }
         // The way on is as good as a call: the return address is where a call puts it.
         let called = std::iter::once(0..u32::try_from(gap.len()).unwrap_or(u32::MAX)).collect();
-        let rows = code_rows::rows(&OwnCode { bytes: gap.to_vec(), called, ..OwnCode::default() });
+        let rows = code_rows::rows::<A>(&OwnCode { bytes: gap.to_vec(), called, ..OwnCode::default() });
         let moved = rows.into_iter().map(|row| UnwindRow { address: row.address + self.gap.start, ..row });
         Ok(moved.filter(|row| row.address < self.gap.end).collect())
     }
 }
 
 /// Whether execution comes to the code's end and leaves it there.
-fn goes_on(code: &[u8]) -> bool {
-    let last = Decoder::with_ip(64, code, 0, DecoderOptions::NONE).into_iter().last();
-    last.is_some_and(|last| !last.is_invalid() && matches!(last.flow_control(), FlowControl::Next | FlowControl::Call))
+fn goes_on<A: Arch>(code: &[u8]) -> bool {
+    let last = A::instructions(code, 0).last();
+    last.is_some_and(|last| matches!(A::step(&last).flow, Flow::Next | Flow::Call(_)))
 }
 
 /// Parts of the code that have no rule.
@@ -221,7 +223,7 @@ fn gaps(rows: &[UnwindRow], text: Range<u32>) -> Vec<Range<u32>> {
 }
 
 /// Where functions begin, with those that others call directly or take the address of.
-fn all_begins(gaps: &[Gap], mut begins: BTreeSet<u32>, is_movable: bool) -> BTreeSet<u32> {
+fn all_begins<A: Arch>(gaps: &[Gap], mut begins: BTreeSet<u32>, is_movable: bool) -> BTreeSet<u32> {
     let mut waiting: Vec<u32> = begins.iter().copied().collect();
     while let Some(begin) = waiting.pop() {
         let Some(Gap { range, bytes }) = gap_at(gaps, begin) else { continue };
@@ -229,10 +231,12 @@ fn all_begins(gaps: &[Gap], mut begins: BTreeSet<u32>, is_movable: bool) -> BTre
         let end = next.unwrap_or(range.end).min(range.end);
         let places = (begin - range.start) as usize..(end - range.start) as usize;
         let code = bytes.get(places).unwrap_or_default();
-        for instruction in &mut Decoder::with_ip(64, code, u64::from(begin), DecoderOptions::NONE) {
-            let target = match instruction.flow_control() {
-                FlowControl::Call => u32::try_from(instruction.near_branch_target()).ok(),
-                FlowControl::Next => taken_address(&instruction, gaps, is_movable),
+        let mut arch = A::default();
+        for instruction in A::instructions(code, begin.into()) {
+            let taken = arch.taken_address(&instruction, is_movable);
+            let target = match A::step(&instruction).flow {
+                Flow::Call(target) => u32::try_from(target).ok(),
+                Flow::Next => taken.and_then(|target| begins_at::<A>(target, gaps)),
                 _ => None,
             };
             if let Some(target) = target.filter(|target| gap_at(gaps, *target).is_some())
@@ -245,39 +249,12 @@ fn all_begins(gaps: &[Gap], mut begins: BTreeSet<u32>, is_movable: bool) -> BTre
     begins
 }
 
-/// The place whose address the instruction takes, if a function may begin there: nothing comes there from
-/// above.
-fn taken_address(instruction: &Instruction, gaps: &[Gap], is_movable: bool) -> Option<u32> {
-    let target = match instruction.code() {
-        // Elsewhere it is a number.
-        Code::Mov_r32_imm32 if !is_movable => instruction.immediate32(),
-        _ if instruction.mnemonic() == Mnemonic::Lea && instruction.is_ip_rel_memory_operand() => {
-            u32::try_from(instruction.ip_rel_memory_address()).ok()?
-        }
-        _ => return None,
-    };
+/// A place whose address is taken, if a function may begin there: nothing comes there from above.
+fn begins_at<A: Arch>(target: u64, gaps: &[Gap]) -> Option<u32> {
+    let target = u32::try_from(target).ok()?;
     let Gap { range, bytes } = gap_at(gaps, target.checked_sub(1)?)?;
     let above = bytes.get(..(target - range.start) as usize)?;
-    ends_function(above, target, gaps).then_some(target)
-}
-
-/// Whether a function may end with this code, up to a place.
-fn ends_function(code: &[u8], end: u32, gaps: &[Gap]) -> bool {
-    const RET: u8 = 0xc3;
-    const HLT: u8 = 0xf4;
-    const NOP: u8 = 0x90;
-    const INT3: u8 = 0xcc;
-    const CALL: u8 = 0xe8;
-    const JMP: u8 = 0xe9;
-    const JMP_NEAR: u8 = 0xeb;
-    let leads = |offset: i32| end.checked_add_signed(offset).is_some_and(|place| gap_at(gaps, place).is_some());
-    match code {
-        [.., RET | HLT | NOP | INT3] => true,
-        // What is called last does not return.
-        [.., CALL | JMP, a, b, c, d] if leads(i32::from_le_bytes([*a, *b, *c, *d])) => true,
-        [.., JMP_NEAR, offset] => leads(offset.cast_signed().into()),
-        _ => false,
-    }
+    A::ends_function(above, target, |place| gap_at(gaps, place).is_some()).then_some(target)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::arch::{Aarch64, X86_64};
 
 const fn row(address: u32, rule: u8) -> UnwindRow {
     UnwindRow { address, cfa_words: 1, fp_words: 0, rule }
@@ -17,7 +18,7 @@ fn code_without_a_rule_is_a_gap() {
 
 fn functions_of(code: &[u8], begin: u32) -> Vec<Range<u32>> {
     let gaps = [gap(0, code)];
-    gaps[0].functions(&all_begins(&gaps, BTreeSet::from([begin]), false))
+    gaps[0].functions(&all_begins::<X86_64>(&gaps, BTreeSet::from([begin]), false))
 }
 
 fn gap(start: u32, code: &[u8]) -> Gap {
@@ -28,14 +29,14 @@ fn gap(start: u32, code: &[u8]) -> Gap {
 fn functions_are_found_from_one_gap_to_another() {
     // call 0x101; ret, and far away: nop; ret
     let gaps = [gap(0, &[0xe8, 0xfc, 0, 0, 0, 0xc3]), gap(0x100, &[0x90, 0xc3])];
-    assert_eq!(all_begins(&gaps, BTreeSet::from([0]), true), BTreeSet::from([0, 0x101]));
+    assert_eq!(all_begins::<X86_64>(&gaps, BTreeSet::from([0]), true), BTreeSet::from([0, 0x101]));
 }
 
 #[test]
 fn where_handlers_of_signals_return_to_has_a_rule_from_the_byte_before_on() {
     // ret; mov rax, 15; syscall
     let gap = gap(0x100, &[0xc3, 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05]);
-    let rows: Vec<_> = gap.rows(&BTreeSet::from([0x100, 0x101]), None).collect();
+    let rows: Vec<_> = gap.rows::<X86_64>(&BTreeSet::from([0x100, 0x101]), None).collect();
     for address in [0x100, 0x101] {
         assert!(rows.contains(&UnwindRow { address, rule: rule::SIGNAL, ..UnwindRow::default() }), "{rows:?}");
     }
@@ -58,6 +59,49 @@ fn functions_end_where_the_next_one_begins_and_are_found_by_calls() {
     assert_eq!(functions_of(&code, 0), [0..9]);
 }
 
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+#[test]
+fn functions_of_aarch64_are_found_by_calls_and_addresses() {
+    let functions_of = |code: &[u32]| {
+        let gaps = [gap(0x1_0000, &words(code))];
+        gaps[0].functions(&all_begins::<Aarch64>(&gaps, BTreeSet::from([0x1_0000]), true))
+    };
+    // bl 12; ret; nop; stp x29, x30, [sp, #-16]!; bl 24; ret; ret
+    let calls = [0x9400_0003, 0xd65f_03c0, 0xd503_201f, 0xa9bf_7bfd, 0x9400_0002, 0xd65f_03c0, 0xd65f_03c0];
+    assert_eq!(functions_of(&calls), [0..12, 12..24, 24..28]);
+    // adr x0, 8; ret; and what it takes the address of: ret
+    assert_eq!(functions_of(&[0x1000_0040, 0xd65f_03c0, 0xd65f_03c0]), [0..8, 8..12]);
+    // adrp x0, 0x10000; add x0, x0, #12; ret; ret
+    assert_eq!(functions_of(&[0x9000_0000, 0x9100_3000, 0xd65f_03c0, 0xd65f_03c0]), [0..12, 12..16]);
+    // Into a function: adr x0, 8; mov x1, x0; ret
+    assert_eq!(functions_of(&[0x1000_0040, 0xaa00_03e1, 0xd65f_03c0]), [0..12]);
+}
+
+#[test]
+fn a_thread_that_starts_another_on_aarch64_is_as_called() {
+    let row = |address, rule| UnwindRow { address, cfa_words: 0, fp_words: 0, rule };
+    let clone = [row(100, rule::SP), row(120, rule::NONE), row(136, rule::ROOT)];
+    assert_eq!(clones::<Aarch64>(&clone).collect::<Vec<_>>(), [Clone { before: 100..120, gap: 120..136 }]);
+    assert_eq!(clones::<X86_64>(&clone).count(), 0);
+    // mov x8, #93; and behind it svc #0, ret or b
+    assert!(goes_on::<Aarch64>(&words(&[0xd280_0ba8, 0xd400_0001])));
+    assert!(!goes_on::<Aarch64>(&words(&[0xd280_0ba8, 0xd65f_03c0])));
+    assert!(!goes_on::<Aarch64>(&words(&[0x1400_0002])));
+}
+
+#[test]
+fn where_handlers_of_signals_on_aarch64_return_to_has_a_rule() {
+    // ret; mov x8, #139; svc #0
+    let gap = gap(0x100, &words(&[0xd65f_03c0, 0xd280_1168, 0xd400_0001]));
+    let rows: Vec<_> = gap.rows::<Aarch64>(&BTreeSet::from([0x100, 0x104]), None).collect();
+    for address in [0x103, 0x104] {
+        assert!(rows.contains(&UnwindRow { address, rule: rule::SIGNAL, ..UnwindRow::default() }), "{rows:?}");
+    }
+}
+
 /// The C library of every JVM, which starts threads.
 #[test]
 fn a_thread_that_starts_another_is_described_all_along() {
@@ -66,10 +110,10 @@ fn a_thread_that_starts_another_is_described_all_along() {
     let Some(path) = libc else { return };
     let file = std::fs::File::open(path).unwrap();
     let elf = Elf::read(&file).unwrap();
-    let described = crate::unwind::eh_frame::rows(&crate::unwind::eh_frame::section(&elf).unwrap());
-    let found: Vec<Clone> = clones(&described).collect();
+    let described = crate::unwind::eh_frame::rows::<X86_64>(&crate::unwind::eh_frame::section::<X86_64>(&elf).unwrap());
+    let found: Vec<Clone> = clones::<X86_64>(&described).collect();
     assert!(!found.is_empty(), "glibc has clone, and since 2.34 clone3");
-    let filled = fill(&elf, described);
+    let filled = fill::<X86_64>(&elf, described);
     for Clone { gap, .. } in found {
         let row = filled[filled.partition_point(|row| row.address < gap.end) - 1];
         assert_eq!((row.rule, row.cfa_words), (rule::SP, 1), "{gap:x?} in {path}");
@@ -79,18 +123,18 @@ fn a_thread_that_starts_another_is_described_all_along() {
 #[test]
 fn a_description_that_stops_before_a_thread_alone_runs_is_one_of_a_clone() {
     let clone = [row(100, rule::SP), row(120, rule::NONE), row(130, rule::ROOT)];
-    assert_eq!(clones(&clone).collect::<Vec<_>>(), [Clone { before: 100..120, gap: 120..130 }]);
+    assert_eq!(clones::<X86_64>(&clone).collect::<Vec<_>>(), [Clone { before: 100..120, gap: 120..130 }]);
     let deeper = UnwindRow { cfa_words: 2, ..clone[0] };
     for other in [[deeper, clone[1], clone[2]], [clone[0], clone[1], clone[0]], [clone[0], clone[2], clone[1]]] {
-        assert_eq!(clones(&other).count(), 0, "{other:?}");
+        assert_eq!(clones::<X86_64>(&other).count(), 0, "{other:?}");
     }
 }
 
 #[test]
 fn what_returns_or_jumps_does_not_go_on() {
-    assert!(goes_on(&[0xb8, 0, 0, 0, 0, 0x0f, 0x05]), "mov eax, 0; syscall");
+    assert!(goes_on::<X86_64>(&[0xb8, 0, 0, 0, 0, 0x0f, 0x05]), "mov eax, 0; syscall");
     for code in [&[0x90, 0xc3][..], &[0x0f, 0x0b], &[0xeb, 0], &[]] {
-        assert!(!goes_on(code), "{code:x?}");
+        assert!(!goes_on::<X86_64>(code), "{code:x?}");
     }
 }
 
@@ -100,11 +144,11 @@ fn what_assembly_leaves_out_is_told_by_its_code() {
     let file = std::fs::File::open("/bin/true").unwrap();
     let elf = Elf::read(&file).unwrap();
     let entry = u32::try_from(elf.entry()).unwrap();
-    let described = crate::unwind::eh_frame::rows(&crate::unwind::eh_frame::section(&elf).unwrap());
+    let described = crate::unwind::eh_frame::rows::<X86_64>(&crate::unwind::eh_frame::section::<X86_64>(&elf).unwrap());
     let rule_at = |rows: &[UnwindRow], address: u32| rows[rows.partition_point(|row| row.address <= address) - 1].rule;
-    assert_eq!(rule_at(&fill(&elf, described.clone()), entry), rule::ROOT);
+    assert_eq!(rule_at(&fill::<X86_64>(&elf, described.clone()), entry), rule::ROOT);
     // Without any description.
-    let filled = fill(&elf, Vec::new());
+    let filled = fill::<X86_64>(&elf, Vec::new());
     assert!(filled.is_sorted_by(|one, other| one.address < other.address), "{filled:?}");
 }
 
@@ -112,8 +156,10 @@ proptest! {
     #[test]
     fn any_code_is_survived(bytes: Vec<u8>, begins: BTreeSet<u32>, rows in proptest::collection::vec((any::<u32>(), 0u8..7), 0..9)) {
         let code = [gap(7, &bytes)];
-        let functions = code[0].functions(&all_begins(&code, begins, false));
+        let functions = code[0].functions(&all_begins::<X86_64>(&code, begins.clone(), false));
         prop_assert!(functions.is_sorted_by_key(|function| function.start));
+        let on_aarch64 = code[0].functions(&all_begins::<Aarch64>(&code, begins, true));
+        prop_assert!(on_aarch64.is_sorted_by_key(|function| function.start));
         let mut rows: Vec<_> = rows.into_iter().map(|(address, rule)| row(address, rule)).collect();
         rows.sort();
         prop_assert!(gaps(&rows, 7..u32::MAX).iter().all(|gap| gap.start < gap.end));

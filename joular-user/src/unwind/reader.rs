@@ -18,7 +18,10 @@ use super::{
     code::{Code, TableKey},
     code_rows, eh_frame, gaps,
 };
-use crate::elf::{Elf, ElfError, segment::Segment};
+use crate::{
+    arch::Native,
+    elf::{Elf, ElfError, segment::Segment},
+};
 
 /// Files under way, and their size: a large one is read alone, since its rows take
 /// up to 8 MiB until they are taken.
@@ -44,12 +47,12 @@ impl FileTable {
         match code {
             Code::File(copies) => {
                 let elf = Elf::read(copies.readable().ok_or(ElfError::Malformed("it was changed"))?)?;
-                let rows = eh_frame::rows(&eh_frame::section(&elf)?);
-                Ok(Self { rows: gaps::fill(&elf, rows), segments: elf.code().collect() })
+                let rows = eh_frame::rows::<Native>(&eh_frame::section::<Native>(&elf)?);
+                Ok(Self { rows: gaps::fill::<Native>(&elf, rows), segments: elf.code().collect() })
             }
             Code::RunTime(code) => {
                 let whole = Segment { offset: 0, bytes: code.bytes.len() as u64, address: 0 };
-                Ok(Self { rows: code_rows::rows(code), segments: vec![whole] })
+                Ok(Self { rows: code_rows::rows::<Native>(code), segments: vec![whole] })
             }
         }
     }

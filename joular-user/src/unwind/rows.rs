@@ -2,28 +2,10 @@
 
 use joular_ebpf::abi::{UnwindRow, rule};
 
+pub use crate::arch::Rule;
+
 /// Of functions.
 const ALIGNMENT_BYTES: u64 = 16;
-
-/// What a row says, without its address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rule {
-    pub rule: u8,
-    pub cfa_words: i16,
-    pub fp_words: i8,
-}
-
-impl Rule {
-    pub const UNSUPPORTED: Self = Self::only(rule::UNSUPPORTED);
-
-    pub const fn only(rule: u8) -> Self {
-        Self { rule, cfa_words: 0, fp_words: 0 }
-    }
-
-    pub const fn sp(cfa_words: i16) -> Self {
-        Self { rule: rule::SP, cfa_words, fp_words: 0 }
-    }
-}
 
 /// The rows made so far.
 #[derive(Debug, Default)]

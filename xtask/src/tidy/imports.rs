@@ -88,20 +88,22 @@ const USER: &[(&str, &[&str])] = &[
     ("heap", &[]),
     // What is kept at most, and what was cut.
     ("bounds", &["data"]),
+    // Code of each processor: decoding, and what instructions do to the stack.
+    ("arch", &[]),
     // Files of targets: what all that read them share.
-    ("elf", &["bounds"]),
+    ("elf", &["bounds", "arch"]),
     // Flags as typed and exit codes: words, no machinery.
     ("cli", &[]),
     ("procs", &["data", "bounds", "clock", "failing", "fetch", "privileges"]),
     // Run-time systems that make code: what is known of each, behind one seam.
-    ("runtimes", &["data", "bounds", "clock", "elf", "procs"]),
+    ("runtimes", &["data", "bounds", "clock", "arch", "elf", "procs"]),
     ("symbols", &["data", "bounds", "clock", "elf", "procs", "runtimes"]),
     ("energy", &["data", "clock", "privileges"]),
     // What windows run under, beside energy.
     ("context", &["data", "energy"]),
     ("kernel", &["data", "clock", "privileges"]),
     // Tables for the programs that walk stacks: of files, of processes, of JVMs.
-    ("unwind", &["data", "bounds", "clock", "elf", "procs", "runtimes", "symbols", "kernel"]),
+    ("unwind", &["data", "bounds", "clock", "arch", "elf", "procs", "runtimes", "symbols", "kernel"]),
     ("calibration", &["data", "clock", "privileges", "energy", "context", "kernel"]),
     // Files for virtual machines have the form that a source reads.
     ("output", &["data", "clock", "failing", "energy"]),

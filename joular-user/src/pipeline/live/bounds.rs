@@ -51,6 +51,7 @@ static ALL: &[&Bound] = &[
     &unwind::gaps::CODE,
     &unwind::code_rows::flow::STEPS,
     &unwind::native_image::CODE,
+    &unwind::native_image::NOT_READ,
 ];
 
 /// Processes named for one bound in a run.

@@ -13,6 +13,7 @@ use std::{collections::BTreeSet, ops::Range};
 
 use super::arguments::{self, Path};
 use crate::{
+    arch::Native,
     elf::{Elf, ElfError},
     runtimes::AllocationFunctions,
 };
@@ -135,7 +136,7 @@ impl Code {
     fn calls(&self, function: u64) -> Vec<arguments::Call> {
         let Some(range) = self.range_of(function) else { return Vec::new() };
         match self.bytes.get(range) {
-            Some(bytes) if bytes.len() <= MAX_FUNCTION_BYTES => arguments::calls(bytes, function),
+            Some(bytes) if bytes.len() <= MAX_FUNCTION_BYTES => arguments::calls::<Native>(bytes, function),
             _ => Vec::new(),
         }
     }

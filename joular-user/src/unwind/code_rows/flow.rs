@@ -4,12 +4,15 @@
 //! line, so one state at the beginning of each is enough. Where several ways meet, only what holds on
 //! all of them is kept, until nothing changes any more.
 
-use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
+use std::{
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    marker::PhantomData,
+};
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic};
-
-use super::{super::rows::Rule, state::State};
-use crate::bounds::Bound;
+use crate::{
+    arch::{Arch, Flow, Rule, Step, state::State},
+    bounds::Bound,
+};
 
 /// Instructions that are followed, for each byte of the code: a state changes a few times only.
 const STEPS_PER_BYTE: usize = 4;
@@ -30,16 +33,19 @@ pub struct Line {
 
 /// The lines of a piece of code that is entered by a call at its beginning, in order; none if it
 /// cannot be followed to its end.
-pub fn lines(code: &[u8]) -> Vec<Line> {
-    let code = Code(code);
-    let mut steps = code.0.len().saturating_mul(STEPS_PER_BYTE);
+pub fn lines<A: Arch>(code: &[u8]) -> Vec<Line> {
+    let code = Code { bytes: code, arch: PhantomData::<A> };
+    let mut steps = code.bytes.len().saturating_mul(STEPS_PER_BYTE);
     let starts = code.starts(&mut steps);
     let states = starts.and_then(|starts| code.states(&starts, &mut steps));
     STEPS.cut(u64::from(states.is_none() && steps == 0));
     states.map_or_else(Vec::new, |states| code.lines(&states))
 }
 
-struct Code<'a>(&'a [u8]);
+struct Code<'a, A> {
+    bytes: &'a [u8],
+    arch: PhantomData<A>,
+}
 
 /// Where execution goes on behind an instruction.
 struct Next {
@@ -47,24 +53,20 @@ struct Next {
     branch: Option<u32>,
 }
 
-impl Code<'_> {
-    fn decoder(&self, from: u32) -> Decoder<'_> {
-        let bytes = self.0.get(from as usize..).unwrap_or_default();
-        Decoder::with_ip(64, bytes, u64::from(from), DecoderOptions::NONE)
+impl<A: Arch> Code<'_, A> {
+    fn instructions(&self, from: u32) -> impl Iterator<Item = A::Instruction> {
+        A::instructions(self.bytes.get(from as usize..).unwrap_or_default(), from.into())
     }
 
     /// Places out of the code count as none: whatever is there, it is not this frame's.
-    fn next(&self, instruction: &Instruction) -> Next {
-        let place = |address: u64| u32::try_from(address).ok().filter(|place| (*place as usize) < self.0.len());
-        let behind = place(instruction.next_ip());
-        let branch = || place(instruction.near_branch_target());
-        match instruction.flow_control() {
-            // In a process it is a fault: nothing comes behind it.
-            _ if instruction.mnemonic() == Mnemonic::Hlt => Next { behind: None, branch: None },
-            FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => Next { behind, branch: None },
-            FlowControl::ConditionalBranch => Next { behind, branch: branch() },
-            FlowControl::UnconditionalBranch => Next { behind: None, branch: branch() },
-            _ => Next { behind: None, branch: None },
+    fn next(&self, step: Step) -> Next {
+        let place = |address: u64| u32::try_from(address).ok().filter(|place| (*place as usize) < self.bytes.len());
+        let behind = place(step.end);
+        match step.flow {
+            Flow::Next | Flow::Call(_) | Flow::IndirectCall => Next { behind, branch: None },
+            Flow::Branch(target) => Next { behind, branch: place(target) },
+            Flow::Jump(target) => Next { behind: None, branch: place(target) },
+            Flow::IndirectJump | Flow::Return | Flow::Stop | Flow::Invalid => Next { behind: None, branch: None },
         }
     }
 
@@ -74,13 +76,14 @@ impl Code<'_> {
         let mut seen = BTreeSet::new();
         let mut waiting = vec![0];
         while let Some(start) = waiting.pop() {
-            for instruction in &mut self.decoder(start) {
+            for instruction in self.instructions(start) {
                 *steps = steps.checked_sub(1)?;
-                let at = u32::try_from(instruction.ip()).ok()?;
-                if instruction.is_invalid() || !seen.insert(at) {
+                let step = A::step(&instruction);
+                let at = u32::try_from(step.at).ok()?;
+                if step.flow == Flow::Invalid || !seen.insert(at) {
                     break;
                 }
-                let next = self.next(&instruction);
+                let next = self.next(step);
                 if let Some(target) = next.branch
                     && starts.insert(target)
                 {
@@ -96,9 +99,9 @@ impl Code<'_> {
 
     /// The state at the beginning of each straight line that is reached.
     fn states(&self, starts: &BTreeSet<u32>, steps: &mut usize) -> Option<BTreeMap<u32, State>> {
-        let mut states = BTreeMap::from([(0, State::called())]);
+        let mut states = BTreeMap::from([(0, A::called())]);
         let mut waiting = BTreeSet::from([0]);
-        let mut follower = Follower { code: self, starts, factory: InstructionInfoFactory::new() };
+        let mut follower = Follower { code: self, starts, arch: A::default() };
         while let Some(start) = waiting.pop_first() {
             let Some(state) = states.get(&start).cloned() else { continue };
             let mut reached = Vec::new();
@@ -131,16 +134,16 @@ impl Code<'_> {
 
     fn lines(&self, states: &BTreeMap<u32, State>) -> Vec<Line> {
         let starts: BTreeSet<u32> = states.keys().copied().collect();
-        let mut follower = Follower { code: self, starts: &starts, factory: InstructionInfoFactory::new() };
+        let mut follower = Follower { code: self, starts: &starts, arch: A::default() };
         let mut lines: Vec<Line> = Vec::new();
         for (start, state) in states {
             // Where lines overlap, the code was not what it seemed: the first is as good as any.
             if lines.last().is_some_and(|last| *start < last.end) {
                 continue;
             }
-            let add = |instruction: &Instruction, before: &State| {
+            let add = |step: Step, before: &State| {
                 let place = |address: u64| u32::try_from(address).unwrap_or(u32::MAX);
-                let (start, end, rule) = (place(instruction.ip()), place(instruction.next_ip()), before.rule());
+                let (start, end, rule) = (place(step.at), place(step.end), A::rule(before));
                 match lines.last_mut() {
                     Some(last) if last.end == start && last.rule == rule => last.end = end,
                     _ => lines.push(Line { start, end, rule }),
@@ -153,29 +156,30 @@ impl Code<'_> {
 }
 
 /// Goes along straight lines.
-struct Follower<'c> {
-    code: &'c Code<'c>,
+struct Follower<'c, A> {
+    code: &'c Code<'c, A>,
     starts: &'c BTreeSet<u32>,
-    factory: InstructionInfoFactory,
+    arch: A,
 }
 
-impl Follower<'_> {
+impl<A: Arch> Follower<'_, A> {
     /// Visits the instructions of a straight line with the state before each, and where execution
     /// goes on with the state behind it.
     fn follow(
         &mut self,
         start: u32,
         mut state: State,
-        mut before: impl FnMut(&Instruction, &State),
+        mut before: impl FnMut(Step, &State),
         mut behind: impl FnMut(&Next, &State) -> Option<()>,
     ) -> Option<()> {
-        for instruction in &mut self.code.decoder(start) {
-            if instruction.is_invalid() {
+        for instruction in self.code.instructions(start) {
+            let step = A::step(&instruction);
+            if step.flow == Flow::Invalid {
                 break;
             }
-            before(&instruction, &state);
-            state.pass(&instruction, u32::try_from(instruction.ip()).ok()?, &mut self.factory);
-            let next = self.code.next(&instruction);
+            before(step, &state);
+            self.arch.pass(&instruction, u32::try_from(step.at).ok()?, &mut state);
+            let next = self.code.next(step);
             behind(&next, &state)?;
             if next.behind.is_none_or(|behind| self.starts.contains(&behind)) {
                 break;

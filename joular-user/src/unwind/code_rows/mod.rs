@@ -3,24 +3,25 @@
 //! A JVM writes stubs whose frames nothing describes, and some libraries have functions without a
 //! table ([`super::gaps`]). Some keep no frame pointer, some use it for
 //! other things, some align the stack pointer. But what an instruction does to the stack is plain:
-//! code that was called has its return address on top of the stack, and from there on each push,
-//! pop, subtraction and copy can be followed ([`state`]), along all ways through the code
+//! code that was called has its return address on top of the stack or in a register, and from there on each
+//! push, pop, subtraction and copy can be followed ([`crate::arch::state`]), along all ways through the code
 //! ([`flow`]). Where it cannot, there is no row.
 //!
 //! The code is a target's: the work is bounded whatever it says.
 
+#[cfg(test)]
+mod aarch64_tests;
 pub mod flow;
-mod state;
 #[cfg(test)]
 mod tests;
 
 use joular_ebpf::abi::{UnwindRow, rule};
 
 use super::rows::{Rows, Rule};
-use crate::runtimes::OwnCode;
+use crate::{arch::Arch, runtimes::OwnCode};
 
 /// The rows of code; addresses count from its beginning.
-pub fn rows(code: &OwnCode) -> Vec<UnwindRow> {
+pub fn rows<A: Arch>(code: &OwnCode) -> Vec<UnwindRow> {
     let mut rows = Rows::default();
     for piece in &code.called {
         let (start, end) = (piece.start as usize, piece.end as usize);
@@ -30,7 +31,7 @@ pub fn rows(code: &OwnCode) -> Vec<UnwindRow> {
         }
         rows.begin(u64::from(piece.start));
         let mut covered = piece.start;
-        for line in flow::lines(bytes) {
+        for line in flow::lines::<A>(bytes) {
             let at = piece.start + line.start;
             if at > covered {
                 // Nothing leads there, or not along a way that can be followed.

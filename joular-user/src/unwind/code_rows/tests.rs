@@ -8,12 +8,12 @@ use joular_ebpf::abi::{UnwindRow, rule};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{elf::Elf, unwind::eh_frame};
+use crate::{arch::X86_64, elf::Elf, unwind::eh_frame};
 
 const SP: fn(i16, i8) -> Rule = |cfa_words, fp_words| Rule { rule: rule::SP, cfa_words, fp_words };
 
 fn rows_of(bytes: &[u8], called: &[Range<u32>]) -> Vec<UnwindRow> {
-    rows(&OwnCode { bytes: bytes.to_vec(), called: called.to_vec(), ..OwnCode::default() })
+    rows::<X86_64>(&OwnCode { bytes: bytes.to_vec(), called: called.to_vec(), ..OwnCode::default() })
 }
 
 fn rule_at(rows: &[UnwindRow], place: u32) -> Rule {
@@ -50,7 +50,7 @@ fn what_throws_the_frame_pointer_away_was_called_by_nobody() {
 fn what_callers_push_is_not_of_their_frames() {
     // push rdi; push rbp; pop rbp; pop rdi; ret
     let code = OwnCode { bytes: vec![0x57, 0x55, 0x5d, 0x5f, 0xc3], called: vec![0..5], pushed_words: 2 };
-    let rows = rows(&code);
+    let rows = rows::<X86_64>(&code);
     let pushed = |cfa_words| Rule { rule: rule::SP_PUSHED, cfa_words, fp_words: 2 };
     assert_eq!([0, 1, 4].map(|place| rule_at(&rows, place)), [pushed(1), pushed(2), pushed(1)]);
     assert_eq!(rule_at(&rows, 2).rule, rule::NONE, "a row cannot say where the frame pointer is as well");
@@ -137,17 +137,17 @@ fn compare(path: &str) -> (usize, Vec<(u32, Rule, Rule)>) {
     let file = File::open(path).unwrap();
     let elf = Elf::read(&file).unwrap();
     let code = elf.section(".text", 64 << 20).unwrap().unwrap();
-    let section = eh_frame::section(&elf).unwrap();
-    let rows = eh_frame::rows(&section);
+    let section = eh_frame::section::<X86_64>(&elf).unwrap();
+    let rows = eh_frame::rows::<X86_64>(&section);
     let begin = u32::try_from(code.address).unwrap();
     let (mut told, mut differing) = (0, Vec::new());
-    for function in eh_frame::functions(&section) {
+    for function in eh_frame::functions::<X86_64>(&section) {
         let offset = |address: u32| address.checked_sub(begin).map(|offset| offset as usize);
         let bytes =
             offset(function.start).zip(offset(function.end)).and_then(|(start, end)| code.bytes.get(start..end));
         // Parts that are only jumped to begin with a frame.
         let Some(bytes) = bytes.filter(|_| rule_at(&rows, function.start) == SP(1, 0)) else { continue };
-        for line in flow::lines(bytes) {
+        for line in flow::lines::<X86_64>(bytes) {
             let expected = rule_at(&rows, function.start + line.start);
             // The same frame may be counted from either register.
             if line.rule != Rule::UNSUPPORTED && line.rule.rule == expected.rule {

@@ -41,6 +41,12 @@ pub static CODE: Bound = Bound::new(
     "bytes of a GraalVM native image's methods, 4 MiB of its C code and 1 MiB of its data",
     "stacks that pass through the rest may end there",
 );
+pub static NOT_READ: Bound = Bound::new(
+    "native_images_not_read",
+    0,
+    "GraalVM native images for aarch64",
+    "their methods are walked by frame pointers: stacks that pass through them may end there",
+);
 /// Read at once.
 const PART_BYTES: u64 = 4 << 20;
 /// The first check in a method is behind its frame's making, and some arguments.
