@@ -17,7 +17,7 @@ use std::{fs::File, io, ops::Range, os::unix::fs::FileExt as _};
 use object::{
     LittleEndian,
     elf::{
-        EM_X86_64, ET_EXEC, FileHeader64, PF_X, PT_LOAD, ProgramHeader64, SHF_ALLOC, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB,
+        EM_AARCH64, EM_X86_64, ET_EXEC, FileHeader64, PF_X, PT_LOAD, ProgramHeader64, SHF_ALLOC, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB,
         STT_FUNC, SectionHeader64, Sym64,
     },
     pod::{self, Pod},
@@ -30,6 +30,9 @@ use segment::Segment;
 use thiserror::Error;
 
 use crate::bounds::Bound;
+
+/// Whose code this machine runs, as far as stacks are read of it: of 64 bits.
+const MACHINE: u16 = if cfg!(target_arch = "aarch64") { EM_AARCH64 } else { EM_X86_64 };
 
 const MAX_SECTIONS: u16 = 4096;
 const MAX_SEGMENTS: u16 = 1024;
@@ -104,7 +107,7 @@ impl<'f> Elf<'f> {
 
     /// Whether its code is for this machine.
     pub fn is_of_this_machine(&self) -> bool {
-        self.header.e_machine(LE) == EM_X86_64
+        self.header.e_machine(LE) == MACHINE
     }
 
     /// Where a program begins, before the file is moved as a whole.

@@ -30,8 +30,9 @@ use joular_tests::paths;
 
 use self::{crates::Crate, provenance::Build};
 use crate::{
-    build::{self, Library, Profile},
+    build::{self, Profile},
     shell,
+    target::{Library, Target},
 };
 
 /// Who answers for packages: `authors` of the workspace's manifest.
@@ -90,7 +91,7 @@ struct Program {
 
 impl Program {
     fn new(file: &Path, library: Library) -> Result<Self> {
-        let target = library.target();
+        let target = Target::here(library)?.to_string();
         let crates = crates::of(&target)?;
         let (stripped, notices) = (tree::stripped(file)?, notices::of(&crates)?);
         Ok(Self { file: file.to_owned(), stripped, target, crates, notices })
@@ -111,7 +112,7 @@ impl Sources {
         let is_compiled = program.is_none() && static_program.is_none();
         let built = |given: Option<PathBuf>, library| match given {
             Some(given) => absolute(&given),
-            None => build::build_portable(Profile::Archive, library),
+            None => build::build_portable(Profile::Archive, Target::here(library)?),
         };
         let static_program = built(static_program, Library::Musl)?;
         let program = built(program, Library::Gnu)?;
@@ -177,7 +178,7 @@ fn finish(mut options: Options, make: impl Fn(&Sources, &Path) -> Result<String>
 
 /// Makes packages with the program that tests run, signed with a key for this once; the directory where they are.
 pub fn for_tests(program: &Path) -> Result<PathBuf> {
-    let static_program = build::build_portable(Profile::Dev, Library::Musl)?;
+    let static_program = build::build_portable(Profile::Dev, Target::here(Library::Musl)?)?;
     let build = Build { builder: "local".into(), is_compiled: true };
     let sources = Sources { program: program.to_owned(), static_program, build };
     let output = paths::target().join("packages");

@@ -12,6 +12,7 @@
 //! A second architecture is a folder beside, and this file chooses one. What depends on the
 //! processor in the programs themselves is in `unwind/arch` of their binary.
 
+pub mod aarch64;
 mod x86_64;
 
 pub use x86_64::{Registers, dwarf, interpreter, plt, uncoloured};
