@@ -90,7 +90,7 @@ pub fn unpack_table(said: &str, table: &str, directory: &Path) -> Result<()> {
     fs::create_dir_all(&folder)?;
     for (number, printed) in said.split(&format!("BEGIN {table}\n")).skip(1).enumerate() {
         let text = folder.join("text");
-        fs::write(&text, printed.split("END").next().context("an end")?)?;
+        fs::write(&text, printed.split("\nEND").next().context("an end")?)?;
         let output = Command::new("base64").args(["--decode", "--ignore-garbage"]).arg(&text).output()?;
         ensure!(output.status.success(), "{output:?}");
         fs::write(folder.join(format!("{number}.parquet")), output.stdout)?;
@@ -124,7 +124,8 @@ impl Kernel {
         // Emulated even where /dev/kvm is: not every machine that has it can use it.
         // One thread emulates both CPUs. With one for each, a CPU may run code that the other one has patched long since,
         // which a kernel that patches itself takes for a breakpoint of nobody's.
-        qemu.args(["-accel", "tcg,thread=single", "-smp", "2", "-m", &memory_mib.to_string()]).args(self.machine.arguments);
+        qemu.args(["-accel", "tcg,thread=single", "-smp", "2", "-m", &memory_mib.to_string()])
+            .args(self.machine.arguments);
         qemu.args(["-nographic", "-no-reboot", "-nic", "none"]);
         qemu.arg("-append").arg(format!("console={} quiet panic=-1", self.machine.console));
         let sized = |argument: &&str| {

@@ -94,9 +94,8 @@ impl Machine {
 
     /// Why nothing can be started here; None if it can.
     pub fn missing(&'static self) -> Option<&'static str> {
-        let starts = |program: &str| {
-            Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
-        };
+        let starts =
+            |program: &str| Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
         let has_kernels = !self.kernels().is_empty();
         if !has_kernels && !starts("apt-get") {
             Some("the kernel to start needs Debian's packages")

@@ -124,8 +124,9 @@ fn rust_library(target: &str) -> Result<()> {
     }
     let toolchain = pinned_toolchain()?;
     shell::step(&format!("adding {target} to toolchain {toolchain}"));
-    shell::run(Command::new("rustup").args(["target", "add", target, "--toolchain", &toolchain]))
-        .with_context(|| format!("a program for {target} needs Rust's library for it: install rustup (https://rustup.rs)"))
+    shell::run(Command::new("rustup").args(["target", "add", target, "--toolchain", &toolchain])).with_context(|| {
+        format!("a program for {target} needs Rust's library for it: install rustup (https://rustup.rs)")
+    })
 }
 
 /// `channel` of rust-toolchain.toml.

@@ -5,8 +5,9 @@ use std::{env::consts::ARCH, fmt, str::FromStr};
 use anyhow::{Context as _, Result};
 
 /// Of 64 bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Processor {
+    #[value(name = "x86_64")]
     X86_64,
     Aarch64,
 }

@@ -32,9 +32,9 @@ use crate::{
     task::Task,
 };
 
-pub use arch::is_of_timer;
 #[cfg(bpf_target_arch = "aarch64")]
 pub use arch::PtRegs;
+pub use arch::is_of_timer;
 pub use kernel_frames::Interrupted;
 
 /// A stack in its scratch record, the words behind the header.

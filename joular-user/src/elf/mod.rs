@@ -17,8 +17,8 @@ use std::{fs::File, io, ops::Range, os::unix::fs::FileExt as _};
 use object::{
     LittleEndian,
     elf::{
-        EM_AARCH64, EM_X86_64, ET_EXEC, FileHeader64, PF_X, PT_LOAD, ProgramHeader64, SHF_ALLOC, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB,
-        STT_FUNC, SectionHeader64, Sym64,
+        EM_AARCH64, EM_X86_64, ET_EXEC, FileHeader64, PF_X, PT_LOAD, ProgramHeader64, SHF_ALLOC, SHN_UNDEF, SHT_DYNSYM,
+        SHT_SYMTAB, STT_FUNC, SectionHeader64, Sym64,
     },
     pod::{self, Pod},
     read::{

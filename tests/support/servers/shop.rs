@@ -12,7 +12,8 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::{
     containers::{image::Image, podman::Podman},
-    debian::Packages, java,
+    debian::Packages,
+    java,
     jdk::Jdk,
     paths,
     process::Running,
