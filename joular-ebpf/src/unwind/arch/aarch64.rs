@@ -104,6 +104,21 @@ pub fn is_entry_of_interrupt(frame: u64) -> bool {
         || is_in(COMPAT_TIMER_ENTRY.load(), frame)
 }
 
+/// Offset of the last register of 8 bytes in a probe's context: the stack pointer.
+pub const LAST_REGISTER: u32 = 248;
+
+/// Whether the running thread's code is of 32 bits, whose stack is not walked: it has another frame pointer in each mode
+/// (T32, A32), if any.
+#[inline(always)]
+pub fn is_of_32_bits() -> bool {
+    // SAFETY: no arguments; `current` is valid for the whole program run.
+    let task = unsafe { bpf_get_current_task_btf() };
+    // SAFETY: a trusted task; its saved registers stand where its stack begins.
+    let regs = unsafe { bpf_task_pt_regs(task) } as *const user_pt_regs;
+    // SAFETY: the verifier knows the type, and makes the load one with an exception table entry.
+    PtRegs::is_of_32_bits(unsafe { (*regs).pstate })
+}
+
 /// Registers of user code at its last entry to the kernel, which a sample of user
 /// code is as well: all registers are saved then, interrupts included.
 #[inline(always)]

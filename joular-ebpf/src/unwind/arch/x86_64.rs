@@ -39,6 +39,15 @@ pub fn interrupts_user_mode() -> bool {
     begin.wrapping_sub((&raw const here).addr()) < STACK_BYTES
 }
 
+/// Offset of the last register of 8 bytes in a probe's context.
+pub const LAST_REGISTER: u32 = 160;
+
+/// Whether the stack of the running thread's code is of another kind. Of 32-bit code the kernel follows frame pointers as well.
+#[inline(always)]
+pub fn is_of_32_bits() -> bool {
+    false
+}
+
 /// Whether the program of timers runs in an interrupt of the CPU's timer: its tracepoint is in no other.
 #[inline(always)]
 pub fn is_of_timer(_: &BtfTracePointContext) -> bool {
