@@ -22,6 +22,7 @@ pub mod load;
 pub mod mcp;
 pub mod messages;
 pub mod output;
+pub mod page;
 pub mod pipeline;
 pub mod privileges;
 pub mod procs;

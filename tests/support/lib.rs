@@ -32,6 +32,7 @@ pub mod jdk;
 pub mod kernels;
 pub mod known;
 pub mod kubelet;
+pub mod machine;
 pub mod mount;
 pub mod native;
 pub mod network;

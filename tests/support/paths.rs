@@ -21,6 +21,14 @@ pub fn joular_bpf() -> PathBuf {
     env::var_os("JOULAR_BPF").map_or_else(|| target().join("release/joular-bpf"), PathBuf::from)
 }
 
+/// The environment variable that names the profiler for aarch64, where it was built.
+pub const AARCH64: &str = "JOULAR_BPF_AARCH64";
+
+/// The profiler for aarch64, if it was built.
+pub fn joular_bpf_for_aarch64() -> Option<PathBuf> {
+    env::var_os(AARCH64).map(PathBuf::from)
+}
+
 pub fn fixtures() -> PathBuf {
     root().join("tests/fixtures")
 }

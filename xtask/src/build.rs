@@ -10,7 +10,10 @@ use std::{
 use anyhow::{Context as _, Result};
 use joular_tests::paths;
 
-use crate::{setup, shell};
+use crate::{
+    setup, shell,
+    target::{Library, Target},
+};
 
 /// How the profiler is built: see `[profile]` in Cargo.toml.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,47 +57,49 @@ pub fn build(profile: Profile) -> Result<PathBuf> {
     Ok(paths::target().join(folder).join("joular-bpf"))
 }
 
-/// The C library of a program that is handed out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Library {
-    /// The system's, which the program loads. Only such a program can load NVIDIA's library.
-    Gnu,
-    /// Within the program: one file that runs on any Linux.
-    Musl,
-}
-
-impl Library {
-    /// As Rust calls the machine with it.
-    pub fn target(self) -> String {
-        let name = match self {
-            Self::Gnu => "gnu",
-            Self::Musl => "musl",
-        };
-        format!("{}-unknown-linux-{name}", env::consts::ARCH)
-    }
+/// What `cargo xtask build` makes: a program for this machine, or for another.
+pub fn for_target(profile: Profile, target: Option<Target>) -> Result<()> {
+    let program = match target {
+        Some(target) => build_portable(profile, target)?,
+        None => build(profile)?,
+    };
+    println!("{}", program.display());
+    Ok(())
 }
 
 /// Builds the profiler to be handed out: no path of this machine is in it.
-pub fn build_portable(profile: Profile, library: Library) -> Result<PathBuf> {
+pub fn build_portable(profile: Profile, target: Target) -> Result<PathBuf> {
     setup::toolchain()?;
-    let target = library.target();
-    if library == Library::Musl {
-        setup::musl_target(&target)?;
-    }
+    setup::target(target)?;
+    let triple = target.to_string();
     let (name, folder) = profile.names();
-    shell::step(&format!("building joular-bpf ({name}) for {target}"));
+    shell::step(&format!("building joular-bpf ({name}) for {triple}"));
     let paths_elsewhere = paths_elsewhere()?;
-    let flags = |option: &str, separator: &str| {
-        let flags: Vec<String> = paths_elsewhere.iter().map(|(from, to)| format!("{option}{from}={to}")).collect();
-        flags.join(separator)
-    };
+    let flags = |option: &str| paths_elsewhere.iter().map(move |(from, to)| format!("{option}{from}={to}"));
     let mut cargo = shell::cargo();
-    cargo.args(["build", "--package", "joular-user", "--bin", "joular-bpf", "--profile", name, "--target", &target]);
+    cargo.args(["build", "--package", "joular-user", "--bin", "joular-bpf", "--profile", name, "--target", &triple]);
     // Of Rust, and of the C that some libraries contain.
-    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags("--remap-path-prefix=", "\u{1f}"));
-    cargo.env(format!("CFLAGS_{}", target.replace('-', "_")), flags("-ffile-prefix-map=", " "));
+    let of_rust: Vec<String> = flags("--remap-path-prefix=").chain(linking(target)).collect();
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", of_rust.join("\u{1f}"));
+    let of_c: Vec<String> = flags("-ffile-prefix-map=").collect();
+    let suffix = triple.replace('-', "_");
+    cargo.env(format!("CFLAGS_{suffix}"), of_c.join(" "));
+    if !target.processor.is_here() {
+        for (variable, tool) in [("CC", "gcc"), ("AR", "ar")] {
+            cargo.env(format!("{variable}_{suffix}"), target.processor.tool(tool));
+        }
+    }
     shell::run(&mut cargo)?;
-    Ok(paths::target().join(target).join(folder).join("joular-bpf"))
+    Ok(paths::target().join(triple).join(folder).join("joular-bpf"))
+}
+
+/// How a program for another processor is linked: for musl with what Rust brings along.
+fn linking(Target { processor, library }: Target) -> Vec<String> {
+    match library {
+        _ if processor.is_here() => Vec::new(),
+        Library::Gnu => vec![format!("-Clinker={}", processor.tool("gcc"))],
+        Library::Musl => vec!["-Clinker=rust-lld".to_owned(), "-Clink-self-contained=yes".to_owned()],
+    }
 }
 
 /// Directories of this machine that a program would name, and what it is to name instead.

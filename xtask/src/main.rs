@@ -11,12 +11,15 @@ mod release;
 mod setup;
 mod shell;
 mod simulate;
+mod target;
 mod test;
 mod tidy;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use self::target::Target;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", about = "Development tasks of joular-bpf")]
@@ -33,6 +36,9 @@ enum Task {
     Build {
         #[arg(long)]
         release: bool,
+        /// For a processor and a C library, as Rust calls them: `aarch64-unknown-linux-musl`
+        #[arg(long)]
+        target: Option<Target>,
     },
     /// Builds joular-bpf and runs it as root: `cargo xtask run -- --comm java`.
     Run {
@@ -66,7 +72,7 @@ fn main() -> ExitCode {
 fn run(task: Task) -> anyhow::Result<()> {
     match task {
         Task::Setup(options) => setup::all(options),
-        Task::Build { release } => build::build(release.into()).map(drop),
+        Task::Build { release, target } => build::for_target(release.into(), target),
         Task::Run { arguments } => build::run(&arguments),
         Task::Demo => demo::run(),
         Task::Test(options) => test::run(options),

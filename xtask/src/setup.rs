@@ -5,12 +5,12 @@ use std::{fs, path::Path, process::Command, thread};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use joular_tests::{
-    browser, containers, debian, helm, java, jdk, kernels, native, node, paths, python,
+    browser, containers, debian, helm, java, jdk, machine, native, node, paths, python,
     servers::{Program, shop},
     tmux,
 };
 
-use crate::shell;
+use crate::{shell, target::Target};
 
 /// Links the eBPF programs. Its LLVM must be that of the pinned rustc, which
 /// the feature names: rustc 1.95 has LLVM 22. Later releases want a system LLVM.
@@ -106,16 +106,27 @@ fn rust_src() -> Result<()> {
         .context("the eBPF programs need Rust's sources: install rustup (https://rustup.rs)")
 }
 
-/// The standard library for static programs.
-pub fn musl_target(target: &str) -> Result<()> {
+/// Rust's library for what a program is built for, and for another processor a C compiler.
+pub fn target(target: Target) -> Result<()> {
+    rust_library(&target.to_string())?;
+    if target.processor.is_here() || shell::exists(&target.processor.tool("gcc")) {
+        return Ok(());
+    }
+    let package = target.processor.compiler_package();
+    shell::step(&format!("installing {package}, since some libraries contain C"));
+    install_package(package).with_context(|| format!("a program for {target} needs a C compiler: install {package}"))
+}
+
+fn rust_library(target: &str) -> Result<()> {
     let installed = shell::capture(Command::new("rustc").args(["--print", "target-libdir", "--target", target]))?;
     if Path::new(installed.trim()).is_dir() {
         return Ok(());
     }
     let toolchain = pinned_toolchain()?;
     shell::step(&format!("adding {target} to toolchain {toolchain}"));
-    shell::run(Command::new("rustup").args(["target", "add", target, "--toolchain", &toolchain]))
-        .context("a static program needs Rust's library for musl: install rustup (https://rustup.rs)")
+    shell::run(Command::new("rustup").args(["target", "add", target, "--toolchain", &toolchain])).with_context(|| {
+        format!("a program for {target} needs Rust's library for it: install rustup (https://rustup.rs)")
+    })
 }
 
 /// `channel` of rust-toolchain.toml.
@@ -218,12 +229,18 @@ pub fn jdks() -> Result<()> {
 /// Kernels to start in virtual machines, where Debian's packages can be had. A
 /// machine without them has a live test less, which says so.
 fn kernels() {
-    if kernels::is_complete() || !cfg!(target_arch = "x86_64") || !shell::exists("apt-get") {
+    if !cfg!(target_arch = "x86_64") || !shell::exists("apt-get") {
         return;
     }
-    shell::step("unpacking Debian's kernels in target/kernels (100 MB)");
-    if let Err(error) = install_qemu().and_then(|()| kernels::fetch()) {
-        println!("no kernels to test in virtual machines: {error:#}");
+    for (machine, package) in [(&machine::X86_64, "qemu-system-x86"), (&machine::AARCH64, "qemu-system-arm")] {
+        if machine.is_complete() {
+            continue;
+        }
+        shell::step(&format!("unpacking Debian's kernels for {} in target/kernels (100 MB)", machine.processor));
+        let has_qemu = if shell::exists(machine.qemu) { Ok(()) } else { install_package(package) };
+        if let Err(error) = has_qemu.and_then(|()| machine.fetch()) {
+            println!("no kernels for {} to test in virtual machines: {error:#}", machine.processor);
+        }
     }
 }
 
@@ -338,10 +355,6 @@ fn junit() {
         shell::step("installing JUnit 4 and 5, whose tests have their energy measured (5 MB)");
         install_packages(&["junit4", "junit5"]).unwrap_or_else(|error| println!("no tests of JUnit: {error:#}"));
     }
-}
-
-fn install_qemu() -> Result<()> {
-    if shell::exists("qemu-system-x86_64") { Ok(()) } else { install_package("qemu-system-x86") }
 }
 
 /// Installs a package of Debian or Ubuntu; to those who may not it says how.

@@ -22,6 +22,7 @@ use crate::{
     emit::{self, WAKE_WHEN_READ},
     maps::{ALLOCATED, COLLECTORS, EVENTS, OBJECT_COUNTS, OBJECTS, add_slot, count_loss, slot},
     task::{Task, bank_now},
+    unwind::LAST_REGISTER,
 };
 
 /// `hotspot:mem__pool__gc__begin`.
@@ -182,7 +183,6 @@ fn has_survived(survival: &Survival, address: u64, mark: u64) -> Option<bool> {
 /// An argument of the probe; 0 if it cannot be read.
 #[inline(always)]
 fn argument(context: &ProbeContext, place: &ArgumentPlace) -> u64 {
-    const LAST_REGISTER: u32 = 160;
     if place.register > LAST_REGISTER {
         return 0;
     }

@@ -21,9 +21,14 @@ use crate::{
     unwind::{self, Interrupted},
 };
 
-/// `local_timer_entry(int vector)`, with interrupts off and before the kernel looks at its timers.
-#[btf_tracepoint(function = "local_timer_entry")]
+/// With interrupts off and before the kernel looks at its timers: at `local_timer_entry(int vector)`, or on aarch64 at
+/// `irq_handler_entry(int irq, struct irqaction *)`.
+#[cfg_attr(not(bpf_target_arch = "aarch64"), btf_tracepoint(function = "local_timer_entry"))]
+#[cfg_attr(bpf_target_arch = "aarch64", btf_tracepoint(function = "irq_handler_entry"))]
 pub fn sample_at_timer(context: BtfTracePointContext) -> i32 {
+    if !unwind::is_of_timer(&context) {
+        return 0;
+    }
     let Some(sampling) = sampling::timer() else { return 0 };
     // SAFETY: helper without arguments.
     let now_ns = unsafe { bpf_ktime_get_ns() };

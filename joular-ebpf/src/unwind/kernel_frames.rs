@@ -9,13 +9,12 @@ use aya_ebpf::{
 use joular_ebpf::abi::MAX_STACK_FRAMES;
 
 use super::arch;
-use crate::maps::{OTHER_TIMER_ENTRY, TIMER_ENTRY};
 
 /// `-EFAULT`: the sample interrupted user code, there is no kernel stack.
 const NO_KERNEL_STACK: i64 = -14;
 
 /// Frames of the kernel's timer interrupt, its entry included, before those that it interrupted:
-/// about six.
+/// about six, and a dozen on aarch64.
 const MAX_INTERRUPT_FRAMES: usize = 24;
 
 /// The context of a program that interrupted what it is to sample.
@@ -57,7 +56,7 @@ impl Interrupted for BtfTracePointContext {
             if index >= len || skipped != 0 {
                 break;
             }
-            if is_in(TIMER_ENTRY.load(), *frame) || is_in(OTHER_TIMER_ENTRY.load(), *frame) {
+            if arch::is_entry_of_interrupt(*frame) {
                 skipped = index + 1;
             }
         }
@@ -72,7 +71,7 @@ impl Interrupted for BtfTracePointContext {
 }
 
 #[inline(always)]
-fn is_in([first, last]: [u64; 2], address: u64) -> bool {
+pub(super) fn is_in([first, last]: [u64; 2], address: u64) -> bool {
     address >= first && address <= last
 }
 

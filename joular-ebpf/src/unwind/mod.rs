@@ -8,10 +8,8 @@
 
 mod arch;
 mod frame_pointer;
-#[cfg(bpf_target_arch = "x86_64")]
 mod hinted;
 mod kernel_frames;
-#[cfg(bpf_target_arch = "x86_64")]
 mod tables;
 
 use aya_ebpf::{
@@ -32,6 +30,9 @@ use crate::{
     task::Task,
 };
 
+#[cfg(bpf_target_arch = "aarch64")]
+pub use arch::PtRegs;
+pub use arch::{LAST_REGISTER, is_of_timer};
 pub use kernel_frames::Interrupted;
 
 /// A stack in its scratch record, the words behind the header.
@@ -92,7 +93,7 @@ pub fn user(context: &impl Interrupted, task: Task, tgid: u32) -> Unwound {
         return Unwound::ENDED;
     }
     let interrupted = begin_walk_of_sample();
-    let id = by_tables(task, tgid);
+    let id = tables::walk(task, tgid);
     end_walk_of_sample(interrupted);
     let id = match id {
         Some(id) => id,
@@ -146,7 +147,7 @@ fn second_walk(tgid: u32, from: From) -> Option<Unwound> {
     let under_way = WALK_UNDER_WAY.get_ptr_mut(0)?;
     // SAFETY: a live per-CPU map value. A sample that interrupts this one leaves it as it was.
     unsafe { *under_way = INTERRUPTIBLE };
-    let id = from_by_tables(tgid, from);
+    let id = tables::walk_from(tgid, from);
     // SAFETY: as above.
     unsafe { *under_way = SAMPLE };
     let walk = WALK.get_ptr_mut(INTERRUPTIBLE)?;
@@ -158,33 +159,11 @@ fn second_walk(tgid: u32, from: From) -> Option<Unwound> {
 const SAMPLE: u32 = 0;
 const INTERRUPTIBLE: u32 = 1;
 
-#[cfg(bpf_target_arch = "x86_64")]
-#[inline(always)]
-fn from_by_tables(tgid: u32, from: From) -> StackId {
-    tables::walk_from(tgid, from)
-}
-
-#[cfg(not(bpf_target_arch = "x86_64"))]
-#[inline(always)]
-fn from_by_tables(_: u32, _: From) -> StackId {
-    StackId::NONE
-}
-
-#[cfg(bpf_target_arch = "x86_64")]
-#[inline(always)]
-fn by_tables(task: Task, tgid: u32) -> Option<StackId> {
-    tables::walk(task, tgid)
-}
-
-/// Registers are known by their names on x86-64 only.
-#[cfg(not(bpf_target_arch = "x86_64"))]
-#[inline(always)]
-fn by_tables(_: Task, _: u32) -> Option<StackId> {
-    None
-}
-
 #[inline(always)]
 fn by_frame_pointers(context: &impl Interrupted) -> StackId {
+    if arch::is_of_32_bits() {
+        return StackId::NONE;
+    }
     let Some(walk) = WALK.get_ptr_mut(0) else { return StackId::NONE };
     // SAFETY: a live per-CPU map value, used by one program run at a time.
     let walk = unsafe { &mut *walk };

@@ -1,6 +1,6 @@
 //! Describes a file's code, and where a mapping of the file puts it.
 
-const PAGE_BYTES: u64 = 4096;
+use crate::page;
 
 /// Code as the program headers place it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +21,9 @@ impl Segment {
     /// What a mapping at `start`, which shows the file from `offset` on, adds to all addresses;
     /// `None` if it shows something else.
     fn bias(&self, start: u64, offset: u64) -> Option<u64> {
-        // Mappings are of whole pages.
-        let first = self.offset - self.offset % PAGE_BYTES;
+        // Mappings are of whole pages, whose size kernels of aarch64 choose.
+        let page_bytes = page::bytes();
+        let first = self.offset - self.offset % page_bytes;
         let end = self.offset.saturating_add(self.bytes);
         (first..end)
             .contains(&offset)

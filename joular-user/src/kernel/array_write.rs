@@ -11,6 +11,8 @@ use std::{
 
 use aya::Pod;
 
+use crate::page;
+
 /// Writes consecutive elements of the array behind `map`, from `first` on. The map
 /// must have been made with `BPF_F_MMAPABLE`, and its elements have the size of `V`,
 /// a multiple of 8.
@@ -18,7 +20,7 @@ pub(super) fn write<V: Pod>(map: BorrowedFd<'_>, first: u32, values: &[V]) -> io
     const { assert!(size_of::<V>().is_multiple_of(8)) };
     let too_large = |_| io::Error::from_raw_os_error(libc::E2BIG);
     let start = u64::from(first) * size_of::<V>() as u64;
-    let page = page_bytes()?;
+    let page = page::bytes();
     let offset = start - start % page;
     let within = usize::try_from(start - offset).map_err(too_large)?;
     let bytes = size_of_val(values);
@@ -50,12 +52,6 @@ pub(super) fn write<V: Pod>(map: BorrowedFd<'_>, first: u32, values: &[V]) -> io
     // SAFETY: exactly what was mapped above.
     let unmapped = unsafe { libc::munmap(memory, length) };
     if unmapped == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-fn page_bytes() -> io::Result<u64> {
-    // SAFETY: a question without pointers.
-    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    u64::try_from(bytes).ok().filter(|&bytes| bytes > 0).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))
 }
 
 #[cfg(test)]

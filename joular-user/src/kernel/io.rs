@@ -6,7 +6,9 @@
 //! tracepoints instead.
 
 use std::{
-    fs,
+    fs::{self, File},
+    io::BufReader,
+    ops::ControlFlow,
     os::fd::{AsFd as _, AsRawFd as _, RawFd},
 };
 
@@ -26,7 +28,9 @@ use super::{
     banks::{map_error, take},
     btf::{BtfError, KernelTypes},
     error::KernelError,
+    kallsyms,
     programs::typed,
+    roots::KernelRoots,
 };
 
 /// Programs: name in the object, function of the kernel, and how many arguments that has where the program fits.
@@ -201,6 +205,9 @@ type Loaded = Vec<(&'static str, &'static str)>;
 
 /// `None`: the kernel lets no program be put on functions.
 fn at_functions(ebpf: &mut Ebpf, layout: &Layout, btf: &Btf) -> Result<Option<Loaded>, KernelError> {
+    if !can_attach(&KernelRoots::default()) {
+        return Ok(None);
+    }
     let mut loaded = Vec::new();
     for (program, function) in &layout.programs {
         match typed::<FExit>(ebpf, program)?.load(function, btf) {
@@ -216,13 +223,26 @@ fn at_functions(ebpf: &mut Ebpf, layout: &Layout, btf: &Btf) -> Result<Option<Lo
     Ok(Some(loaded))
 }
 
+/// Whether programs for functions can be attached. Kernels of aarch64 load them before Linux 6.4, and refuse only to attach
+/// them: they lack this function, by which that is done.
+fn can_attach(roots: &KernelRoots) -> bool {
+    if !cfg!(target_arch = "aarch64") {
+        return true;
+    }
+    let mut is_there = false;
+    let symbols = File::open(roots.proc.join("kallsyms")).map(BufReader::new);
+    let read = symbols.and_then(|symbols| {
+        kallsyms::each(symbols, |symbol| {
+            is_there = symbol.name == b"register_ftrace_direct";
+            if is_there { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+    });
+    is_there || read.is_err()
+}
+
 fn at_tracepoints(ebpf: &mut Ebpf, btf: &Btf) -> Result<Loaded, KernelError> {
     let mut loaded = Vec::new();
     for (program, tracepoint) in TRACEPOINTS {
-        // Other processors have no program for system calls.
-        if ebpf.program(program).is_none() {
-            continue;
-        }
         match typed::<BtfTracePoint>(ebpf, program)?.load(tracepoint, btf) {
             Ok(()) => loaded.push((program, tracepoint)),
             Err(ProgramError::Btf(_)) => {}

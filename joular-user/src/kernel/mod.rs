@@ -2,7 +2,7 @@
 //!
 //! [`programs`] loads and attaches, [`banks`] keeps the window boundary and reads what was counted,
 //! [`unwind_maps`] writes the tables by which stacks are walked, [`boundary`] passes from one
-//! window to the next, [`sampler`] chooses what takes samples, [`told`] of which processes the programs tell, [`probes`] opens probes in JVMs,
+//! window to the next, [`sampler`] chooses what takes samples, [`interrupts`] finds the timer's, [`told`] of which processes the programs tell, [`probes`] opens probes in JVMs,
 //! [`cycles`] opens the counters of cycles, [`mod@counters`] those of `--counters`, [`btf`] finds where the running
 //! kernel keeps the fields the programs read, [`features`] says what this kernel can do,
 //! [`cost`] what the programs themselves cost, and `hinted_pages` where the kernel has pages that cannot be read at their
@@ -23,6 +23,7 @@ pub mod cycles;
 mod error;
 pub mod features;
 mod hinted_pages;
+pub mod interrupts;
 pub mod io;
 mod isolated;
 mod kallsyms;

@@ -141,7 +141,7 @@ impl Programs {
         let counter_count = u32::try_from(counters::by_event(&options.counters).count()).unwrap_or(0);
         let self_tgid = std::process::id();
         let mean_gap_ns = options.sampler.mean_gap_ns(options.frequency_hz);
-        let entries = options.sampler.entries();
+        let interrupts = options.sampler.interrupts();
         let pages = PageTables::of(&KernelRoots::default());
         let mut loader = EbpfLoader::new();
         // The programs need no relocation: their offsets are the globals. The
@@ -157,8 +157,7 @@ impl Programs {
         loader.override_global("COUNT_IO", &count_io, true);
         loader.override_global("IO_SINCE_BOOTTIME", &now_ns, true);
         loader.override_global("MEAN_GAP_NS", &mean_gap_ns, true);
-        loader.override_global("TIMER_ENTRY", &entries.timer, true);
-        loader.override_global("OTHER_TIMER_ENTRY", &entries.any, true);
+        interrupts.tell(&mut loader);
         loader.override_global("STACK_LIMIT", &stack_limit, true);
         loader.override_global("PAGE_LEVELS", &pages.levels, true);
         loader.override_global("PAGE_OFFSET_BASE", &pages.page_offset_base, true);

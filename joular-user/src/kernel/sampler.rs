@@ -2,8 +2,8 @@
 //!
 //! Timers of our own ([`Sampler::Timer`]) are drawn at random and run only while targets do. So no
 //! timer of a workload keeps step with them, and idle CPUs are left alone. The programs see timer
-//! interrupts through a tracepoint of the local APIC, and have to know where in a kernel stack the
-//! interrupt begins. Where either is missing, as on machines whose hypervisor gives them another
+//! interrupts through a tracepoint, and have to know where in a kernel stack the
+//! interrupt begins (`interrupts`). Where either is missing, as on machines whose hypervisor gives them another
 //! timer (Hyper-V, Xen), cpu-clock takes the samples ([`Sampler::Event`]): one event per CPU, with a
 //! fixed period, idle or not. It does so on PREEMPT_RT too, where Linux lets no program set a timer.
 //!
@@ -13,9 +13,7 @@
 //! divide. Cycles are counted instead, exactly, where they are to weigh threads (`--weight cycles`).
 
 use std::{
-    fs::{self, File},
-    io::{self, BufRead, BufReader},
-    ops::ControlFlow,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -30,13 +28,10 @@ use aya::{
 use super::{
     cpus::{self, Life},
     error::KernelError,
-    kallsyms::{self, Symbol},
+    interrupts::{self, TimerInterrupts},
     programs::{is_offline, typed},
     roots::KernelRoots,
 };
-
-/// Where timer interrupts of the local APIC begin.
-const TIMER_TRACEPOINT: &str = "local_timer_entry";
 
 /// Newer kernels refuse such a program; in an older one it would sleep in an interrupt.
 const NO_TIMERS_ON_REALTIME: &str = "programs cannot set timers on a kernel with PREEMPT_RT";
@@ -48,24 +43,20 @@ pub const TIMERS_REFUSED: &str = "this kernel lets no program set a timer";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampler {
     /// Timers that our programs set.
-    Timer(InterruptEntries),
+    Timer(TimerInterrupts),
     /// The kernel's event cpu-clock.
     Event,
-}
-
-/// First and last addresses of the kernel's entries for timer interrupts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct InterruptEntries {
-    pub(super) timer: [u64; 2],
-    /// Entries for all interrupts, on processors with FRED.
-    pub(super) any: [u64; 2],
 }
 
 impl Sampler {
     /// The best that works here; if that is not the timer, why.
     pub fn choose(roots: &KernelRoots) -> (Self, Option<String>) {
-        match timer_entries(roots) {
-            Ok(entries) => (Self::Timer(entries), None),
+        Self::choose_by(roots, interrupts::find)
+    }
+
+    fn choose_by(roots: &KernelRoots, find: Find) -> (Self, Option<String>) {
+        match timer_interrupts(roots, find) {
+            Ok(interrupts) => (Self::Timer(interrupts), None),
             Err(reason) => (Self::Event, Some(reason)),
         }
     }
@@ -93,10 +84,10 @@ impl Sampler {
         }
     }
 
-    pub(super) fn entries(&self) -> InterruptEntries {
+    pub(super) fn interrupts(&self) -> TimerInterrupts {
         match self {
-            Self::Timer(entries) => *entries,
-            Self::Event => InterruptEntries::default(),
+            Self::Timer(interrupts) => *interrupts,
+            Self::Event => TimerInterrupts::default(),
         }
     }
 
@@ -104,7 +95,7 @@ impl Sampler {
     pub(super) fn load(&self, ebpf: &mut Ebpf, btf: &Btf) -> Result<(), KernelError> {
         let program = self.program();
         let loaded = match self {
-            Self::Timer(_) => typed::<BtfTracePoint>(ebpf, program)?.load(TIMER_TRACEPOINT, btf),
+            Self::Timer(_) => typed::<BtfTracePoint>(ebpf, program)?.load(interrupts::TRACEPOINT, btf),
             Self::Event => typed::<PerfEvent>(ebpf, program)?.load(),
         };
         loaded.map_err(|source| KernelError::Program { operation: "loading", program, source: Box::new(source) })
@@ -166,26 +157,19 @@ impl Attached {
     }
 }
 
-/// The entries, or why timers cannot be used.
-fn timer_entries(roots: &KernelRoots) -> Result<InterruptEntries, String> {
+/// How a processor's timer interrupts are found, or why they cannot be seen.
+type Find = fn(&KernelRoots) -> Result<TimerInterrupts, String>;
+
+/// The interrupts, or why timers cannot be used.
+fn timer_interrupts(roots: &KernelRoots, find: Find) -> Result<TimerInterrupts, String> {
     if is_realtime(roots) {
         return Err(NO_TIMERS_ON_REALTIME.to_owned());
-    }
-    let device = roots.system.join("clockevents/clockevent0/current_device");
-    let device = fs::read_to_string(device).unwrap_or_default();
-    // Each CPU has the same kind. `lapic-deadline` is the same timer in another mode.
-    if !device.starts_with("lapic") {
-        let device = if device.trim().is_empty() { "unknown" } else { device.trim() };
-        return Err(format!("the CPUs' timer is {device}, not the local APIC's"));
     }
     let isolated = fs::read_to_string(roots.system.join("cpu/nohz_full")).unwrap_or_default();
     if !cpus::parse_cpu_list(&isolated).is_empty() && !pins_timers(&roots.proc) {
         return Err("timers leave isolated CPUs (nohz_full) before Linux 6.7".to_owned());
     }
-    let path = roots.proc.join("kallsyms");
-    let file = File::open(&path).map_err(|error| format!("reading {}: {error}", path.display()))?;
-    let entries = entries_in(BufReader::new(file)).map_err(|error| format!("reading {}: {error}", path.display()))?;
-    entries.ok_or_else(|| format!("{} does not say where the kernel enters timer interrupts", path.display()))
+    find(roots)
 }
 
 /// Whether the kernel is built with PREEMPT_RT. It says so in a file of its own, or else in its version.
@@ -204,83 +188,14 @@ fn pins_timers(proc_root: &Path) -> bool {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (6, 7)
 }
 
-/// Finds the entries among the kernel's symbols; none if addresses are hidden or there is no such
-/// entry. A symbol ends where the next one in memory begins. All entries are in one section, whose end has
-/// a name; what follows it takes the kernel long to list.
-fn entries_in(lines: impl BufRead) -> io::Result<Option<InterruptEntries>> {
-    const TIMER: usize = 0;
-    const FROM_USER: usize = 1;
-    const FROM_KERNEL: usize = 2;
-    const NAMES: [&[u8]; 3] =
-        [b"asm_sysvec_apic_timer_interrupt", b"asm_fred_entrypoint_user", b"asm_fred_entrypoint_kernel"];
-    const SECTION_END: &[u8] = b"__entry_text_end";
-    let mut starts = [0_u64; 3];
-    let mut code = Vec::new();
-    kallsyms::each(lines, |Symbol { address, kind, name }| {
-        if matches!(kind, b't' | b'T') {
-            code.push(address);
-            if name == SECTION_END && starts[TIMER] != 0 && starts[TIMER] < address {
-                return ControlFlow::Break(());
-            }
-            if let Some(index) = NAMES.iter().position(|known| *known == name) {
-                starts[index] = address;
-            }
-        }
-        ControlFlow::Continue(())
-    })?;
-    let last_of = |start: u64| code.iter().filter(|next| **next > start).min().map_or(start, |next| next - 1);
-    if starts[TIMER] == 0 {
-        return Ok(None);
-    }
-    let timer = [starts[TIMER], last_of(starts[TIMER])];
-    let has_fred = starts[FROM_USER] != 0 && starts[FROM_KERNEL] > starts[FROM_USER];
-    let any = if has_fred { [starts[FROM_USER], last_of(starts[FROM_KERNEL])] } else { [0, 0] };
-    Ok(Some(InterruptEntries { timer, any }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SYMBOLS: &str = "ffffffff81000000 T _text
-ffffffff81001000 t one
-ffffffff81002000 T asm_sysvec_apic_timer_interrupt
-ffffffff81002040 T asm_sysvec_reboot
-ffffffff82000000 D data
-ffffffffc0000000 t in_a_module\t[module]
-";
+    const SYMBOLS: &str = "ffffffff81002000 T asm_sysvec_apic_timer_interrupt\nffffffff81002040 T next\n";
 
-    fn entries(symbols: &str) -> Option<InterruptEntries> {
-        entries_in(symbols.as_bytes()).unwrap()
-    }
-
-    #[test]
-    fn an_entry_ends_where_the_next_function_begins() {
-        let found = entries(SYMBOLS).unwrap();
-        assert_eq!(found.timer, [0xffff_ffff_8100_2000, 0xffff_ffff_8100_203f]);
-        assert_eq!(found.any, [0, 0]);
-    }
-
-    #[test]
-    fn symbols_behind_the_section_of_entries_are_not_read() {
-        let symbols = SYMBOLS.replace("82000000 D data", "82000000 T __entry_text_end");
-        let mut unread = symbols.as_bytes();
-        assert_eq!(entries_in(&mut unread).unwrap(), entries(SYMBOLS));
-        assert_eq!(unread, b"ffffffffc0000000 t in_a_module\t[module]\n");
-    }
-
-    #[test]
-    fn processors_with_fred_enter_by_two_functions_in_a_row() {
-        let symbols = SYMBOLS.to_owned()
-            + "ffffffff81003000 T asm_fred_entrypoint_user\nffffffff81003100 T asm_fred_entrypoint_kernel\nffffffff81003200 T next\n";
-        assert_eq!(entries(&symbols).unwrap().any, [0xffff_ffff_8100_3000, 0xffff_ffff_8100_31ff]);
-    }
-
-    #[test]
-    fn hidden_or_missing_symbols_are_no_entries() {
-        assert_eq!(entries("0000000000000000 T asm_sysvec_apic_timer_interrupt\n"), None);
-        assert_eq!(entries("ffffffff81000000 T _text\n"), None);
-        assert_eq!(entries(""), None);
+    fn choose(roots: &KernelRoots) -> (Sampler, Option<String>) {
+        Sampler::choose_by(roots, interrupts::x86_64::find)
     }
 
     #[test]
@@ -307,7 +222,7 @@ ffffffffc0000000 t in_a_module\t[module]
             if let Some(text) = realtime {
                 write("kernel/realtime", text);
             }
-            let (sampler, reason) = Sampler::choose(&roots);
+            let (sampler, reason) = choose(&roots);
             assert_eq!(sampler.name(), name, "{realtime:?} {version}");
             assert_eq!(reason.is_some_and(|reason| reason.contains("PREEMPT_RT")), name == "cpu-clock");
         }
@@ -322,7 +237,7 @@ ffffffffc0000000 t in_a_module\t[module]
             fs::write(path, text).unwrap();
         };
         let roots = KernelRoots::below(root.path());
-        let reason = || Sampler::choose(&roots).1.unwrap_or_default();
+        let reason = || choose(&roots).1.unwrap_or_default();
         write("proc/kallsyms", SYMBOLS);
         write("proc/sys/kernel/osrelease", "6.6.12-generic\n");
         assert!(reason().contains("timer is unknown"), "{}", reason());
@@ -330,19 +245,12 @@ ffffffffc0000000 t in_a_module\t[module]
         assert!(reason().contains("timer is hyperv_clockevent"), "{}", reason());
         write("system/clockevents/clockevent0/current_device", "lapic-deadline\n");
         write("system/cpu/nohz_full", "(null)\n");
-        assert_eq!(Sampler::choose(&roots).0.name(), "timer");
+        assert_eq!(choose(&roots).0.name(), "timer");
         write("system/cpu/nohz_full", "2-3\n");
         assert!(reason().contains("isolated"), "{}", reason());
         write("proc/sys/kernel/osrelease", "6.12.3\n");
-        assert_eq!(Sampler::choose(&roots).0.name(), "timer");
+        assert_eq!(choose(&roots).0.name(), "timer");
         fs::remove_file(root.path().join("proc/kallsyms")).unwrap();
         assert!(reason().contains("kallsyms"), "{}", reason());
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn no_symbol_file_panics(bytes: Vec<u8>) {
-            let _ = entries_in(bytes.as_slice());
-        }
     }
 }

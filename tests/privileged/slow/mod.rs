@@ -1,6 +1,7 @@
 //! Contains tests of emulated machines, of packages, of alerts, of many threads, containers and hosts, of long runs and of
 //! what takes long to measure: `cargo xtask test --slow` runs them, one at a time, and `cargo xtask test` does not.
 
+mod aarch64;
 mod alerts;
 mod allocation_cycles;
 mod allocation_race;

@@ -12,7 +12,8 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::{
     containers::{image::Image, podman::Podman},
-    debian, java,
+    debian::Packages,
+    java,
     jdk::Jdk,
     paths,
     process::Running,
@@ -185,7 +186,7 @@ pub fn are_unpacked() -> bool {
 
 /// Downloads and unpacks what is missing; needs a Debian package manager, and no privileges.
 pub fn unpack() -> Result<()> {
-    PACKAGES.into_iter().chain([LUA]).try_for_each(|package| debian::unpack(&directory(), package).map(drop))
+    PACKAGES.into_iter().chain([LUA]).try_for_each(|package| Packages::own().unpack(&directory(), package).map(drop))
 }
 
 fn directory() -> PathBuf {

@@ -10,7 +10,7 @@ use super::{Program, Release, tree::Tree};
 const PAPERS: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
 pub fn make(release: &Release, program: &Program) -> Result<PathBuf> {
-    let name = format!("joular-bpf-{}-{}-linux", release.version, std::env::consts::ARCH);
+    let name = format!("joular-bpf-{}-{}-linux", release.version, program.target.processor.name());
     let tree = Tree::new()?;
     tree.write_executable(&format!("{name}/joular-bpf"), &program.stripped)?;
     for paper in PAPERS {
@@ -22,8 +22,8 @@ pub fn make(release: &Release, program: &Program) -> Result<PathBuf> {
     for folder in ["container", "grafana", "helm", "kubernetes", "prometheus", "selinux"] {
         tree.copy_all(&format!("packaging/{folder}"), &format!("{name}/{folder}"))?;
     }
-    tree.completions(&program.file, &format!("{name}/"))?;
-    tree.manual(&program.file, &format!("{name}/usr/share/man/man1"), Ok, "")?;
+    tree.completions(&program.runs, &format!("{name}/"))?;
+    tree.manual(&program.runs, &format!("{name}/usr/share/man/man1"), Ok, "")?;
     let archive = release.output.join(format!("{name}.tar.gz"));
     tree.pack(&name, &archive, release.epoch)?;
     Ok(archive)

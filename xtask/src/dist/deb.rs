@@ -25,7 +25,7 @@ pub fn make(release: &Release, program: &Program) -> Result<PathBuf> {
     }
     let tree = Tree::new()?;
     files(&tree, release, program)?;
-    let architecture = architecture()?;
+    let architecture = program.target.processor.debian();
     tree.write("DEBIAN/control", control(&tree, release, architecture, &program.file)?)?;
     tree.write("DEBIAN/conffiles", "/etc/joular-bpf/agent.toml\n")?;
     for script in ["postinst", "prerm", "postrm"] {
@@ -48,15 +48,6 @@ fn files(tree: &Tree, release: &Release, program: &Program) -> Result<()> {
     ensure!(newest == release.version, "CHANGELOG.md has {newest}, but the program is {}", release.version);
     tree.write("usr/share/doc/joular-bpf/changelog.gz", gzip(changelog.of_debian(MAINTAINER)?.as_bytes())?)?;
     tree.copy("packaging/debian/copyright", "usr/share/doc/joular-bpf/copyright")
-}
-
-/// As Debian calls it.
-fn architecture() -> Result<&'static str> {
-    match std::env::consts::ARCH {
-        "x86_64" => Ok("amd64"),
-        "aarch64" => Ok("arm64"),
-        other => bail!("there is no Debian package for {other}"),
-    }
 }
 
 fn control(tree: &Tree, release: &Release, architecture: &str, program: &Path) -> Result<String> {

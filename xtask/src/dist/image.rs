@@ -20,23 +20,40 @@ const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
-pub fn make(release: &Release, program: &Program) -> Result<PathBuf> {
+/// Of several programs it is an index of images, of which a machine takes the one for its processor.
+pub fn make(release: &Release, programs: &[Program]) -> Result<PathBuf> {
     let layout = Tree::new()?;
-    let (layer, diff) = layer(release, program)?;
-    let layer = blob(&layout, LAYER, &layer)?;
-    let config = blob(&layout, CONFIG, config(release, &diff)?.to_string().as_bytes())?;
-    let manifest = json!({ "schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer] });
-    let mut manifest = blob(&layout, MANIFEST, manifest.to_string().as_bytes())?;
+    let images = programs.iter().map(|program| image(&layout, release, program)).collect::<Result<Vec<Value>>>()?;
+    let mut named = match images.as_slice() {
+        [image] => image.clone(),
+        images => blob(&layout, INDEX, index(images).to_string().as_bytes())?,
+    };
     // What podman calls an image that it loads, and what Docker and containerd do.
     let name = format!("localhost/joular-bpf:{}", release.version);
-    manifest["annotations"] = json!({ "org.opencontainers.image.ref.name": name, "io.containerd.image.name": name });
-    let index = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": [manifest] });
-    layout.write("index.json", index.to_string())?;
+    named["annotations"] = json!({ "org.opencontainers.image.ref.name": name, "io.containerd.image.name": name });
+    layout.write("index.json", index(&[named]).to_string())?;
     layout.write("oci-layout", json!({ "imageLayoutVersion": "1.0.0" }).to_string())?;
-    let name = format!("joular-bpf-{}-{}.oci.tar", release.version, architecture());
+    let processors: Vec<&str> = programs.iter().map(|program| program.target.processor.debian()).collect();
+    let name = format!("joular-bpf-{}-{}.oci.tar", release.version, processors.join("-"));
     let archive = release.output.join(name);
     pack(layout.root(), ".", &archive, release.epoch)?;
     Ok(archive)
+}
+
+fn index(manifests: &[Value]) -> Value {
+    json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": manifests })
+}
+
+/// Stores an image for a processor, and describes it.
+fn image(layout: &Tree, release: &Release, program: &Program) -> Result<Value> {
+    let processor = program.target.processor.debian();
+    let (layer, diff) = layer(release, program)?;
+    let layer = blob(layout, LAYER, &layer)?;
+    let config = blob(layout, CONFIG, config(release, processor, &diff)?.to_string().as_bytes())?;
+    let manifest = json!({ "schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer] });
+    let mut image = blob(layout, MANIFEST, manifest.to_string().as_bytes())?;
+    image["platform"] = json!({ "architecture": processor, "os": "linux" });
+    Ok(image)
 }
 
 /// The files of the image: compressed, and the digest of what they are unpacked.
@@ -62,11 +79,11 @@ fn layer(release: &Release, program: &Program) -> Result<(Vec<u8>, String)> {
     Ok((gzip(&packed)?, format!("sha256:{}", sha256(&packed)?)))
 }
 
-fn config(release: &Release, diff: &str) -> Result<Value> {
+fn config(release: &Release, processor: &str, diff: &str) -> Result<Value> {
     let created = release.time()?;
     Ok(json!({
         "created": created,
-        "architecture": architecture(),
+        "architecture": processor,
         "os": "linux",
         "config": {
             "Env": ["PATH=/usr/bin"],
@@ -91,13 +108,4 @@ fn blob(layout: &Tree, kind: &str, content: &[u8]) -> Result<Value> {
     let digest = format!("sha256:{}", sha256(content)?);
     layout.write(&format!("blobs/{}", digest.replace(':', "/")), content)?;
     Ok(json!({ "mediaType": kind, "digest": digest, "size": content.len() }))
-}
-
-/// As images call it.
-fn architecture() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    }
 }

@@ -30,8 +30,9 @@ use joular_tests::paths;
 
 use self::{crates::Crate, provenance::Build};
 use crate::{
-    build::{self, Library, Profile},
+    build::{self, Profile},
     shell,
+    target::{Library, Processor, Target},
 };
 
 /// Who answers for packages: `authors` of the workspace's manifest.
@@ -46,6 +47,9 @@ pub struct Options {
     /// Use this program for the archive and the image, and build none.
     #[arg(long, value_name = "FILE")]
     static_program: Option<PathBuf>,
+    /// Make files for this processor too, with programs that are built here
+    #[arg(long, value_name = "PROCESSOR")]
+    also: Option<Processor>,
     /// Directory for the results, which is emptied [default: target/dist]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -78,44 +82,58 @@ impl Release {
 
 /// A program that packages are made of.
 struct Program {
-    /// Where it can be run.
     file: PathBuf,
+    /// It, or the same for this machine: it can be run.
+    runs: PathBuf,
     /// It without its symbols: what is handed out is small, whatever it was made of.
     stripped: Vec<u8>,
-    target: String,
+    target: Target,
     crates: Vec<Crate>,
     /// Licences of the libraries within it.
     notices: String,
 }
 
 impl Program {
-    fn new(file: &Path, library: Library) -> Result<Self> {
-        let target = library.target();
-        let crates = crates::of(&target)?;
-        let (stripped, notices) = (tree::stripped(file)?, notices::of(&crates)?);
-        Ok(Self { file: file.to_owned(), stripped, target, crates, notices })
+    fn new(file: &Path, target: Target, runs: &Path) -> Result<Self> {
+        let crates = crates::of(&target.to_string())?;
+        let (stripped, notices) = (tree::stripped(file, target.processor)?, notices::of(&crates)?);
+        Ok(Self { file: file.to_owned(), runs: runs.to_owned(), stripped, target, crates, notices })
     }
 }
 
-/// The programs, for the C library of the system and static, and where they come from.
-struct Sources {
+/// Programs for a processor, for the C library of the system and static.
+struct Pair {
+    processor: Processor,
     program: PathBuf,
     static_program: PathBuf,
+}
+
+/// The programs, and where they come from.
+struct Sources {
+    /// For this machine's processor, whose programs can be run.
+    here: Pair,
+    also: Option<Pair>,
     build: Build,
 }
 
 impl Sources {
     /// Builds the programs that are not given, optimised.
     fn new(options: Options) -> Result<Self> {
-        let Options { program, static_program, builder, .. } = options;
+        let Options { program, static_program, builder, also, .. } = options;
         let is_compiled = program.is_none() && static_program.is_none();
-        let built = |given: Option<PathBuf>, library| match given {
+        let built = |given: Option<PathBuf>, processor, library| match given {
             Some(given) => absolute(&given),
-            None => build::build_portable(Profile::Archive, library),
+            None => build::build_portable(Profile::Archive, Target { processor, library }),
         };
-        let static_program = built(static_program, Library::Musl)?;
-        let program = built(program, Library::Gnu)?;
-        Ok(Self { program, static_program, build: Build { builder, is_compiled } })
+        let pair = |processor, program, static_program| -> Result<Pair> {
+            let static_program = built(static_program, processor, Library::Musl)?;
+            Ok(Pair { processor, program: built(program, processor, Library::Gnu)?, static_program })
+        };
+        let processor = Processor::here()?;
+        let also = also.filter(|also| *also != processor);
+        let here = pair(processor, program, static_program)?;
+        let also = also.map(|also| pair(also, None, None)).transpose()?;
+        Ok(Self { here, also, build: Build { builder, is_compiled } })
     }
 
     /// Makes all files in a directory, which may hold nothing else; their SHA-256.
@@ -125,20 +143,24 @@ impl Sources {
             fs::remove_dir_all(&output).with_context(|| format!("removing {}", output.display()))?;
         }
         fs::create_dir_all(&output).with_context(|| format!("creating {}", output.display()))?;
-        let program = Program::new(&self.program, Library::Gnu)?;
-        let static_program = Program::new(&self.static_program, Library::Musl)?;
-        let release = Release { version: version(&program.file)?, epoch: epoch()?, output };
-        let mut made = vec![
-            archive::make(&release, &static_program)?,
-            deb::make(&release, &program)?,
-            rpm::make(&release, &program)?,
-            image::make(&release, &static_program)?,
-            chart::make(&release)?,
-            wheel::make(&release)?,
-            sbom::make(&release, &program)?,
-            sbom::make(&release, &static_program)?,
-            install_script(&release)?,
-        ];
+        let release = Release { version: version(&self.here.program)?, epoch: epoch()?, output };
+        let (mut programs, mut static_programs) = (Vec::new(), Vec::new());
+        for Pair { processor, program, static_program } in [&self.here].into_iter().chain(&self.also) {
+            let of = |library| Target { processor: *processor, library };
+            programs.push(Program::new(program, of(Library::Gnu), &self.here.program)?);
+            static_programs.push(Program::new(static_program, of(Library::Musl), &self.here.static_program)?);
+        }
+        let mut made = Vec::new();
+        for (program, static_program) in programs.iter().zip(&static_programs) {
+            made.push(archive::make(&release, static_program)?);
+            made.push(deb::make(&release, program)?);
+            made.push(rpm::make(&release, program)?);
+        }
+        made.extend([image::make(&release, &static_programs)?, chart::make(&release)?, wheel::make(&release)?]);
+        for (program, static_program) in programs.iter().zip(&static_programs) {
+            made.extend([sbom::make(&release, program)?, sbom::make(&release, static_program)?]);
+        }
+        made.push(install_script(&release)?);
         made.push(provenance::make(&release, &self.build, &made)?);
         sums::write(&release, &made)
     }
@@ -169,7 +191,7 @@ fn finish(mut options: Options, make: impl Fn(&Sources, &Path) -> Result<String>
     let sources = Sources::new(options)?;
     let made = make(&sources, &output)?;
     if let Some(key) = key {
-        sums::sign(&absolute(&output)?, &version(&sources.program)?, &absolute(&key)?)?;
+        sums::sign(&absolute(&output)?, &version(&sources.here.program)?, &absolute(&key)?)?;
     }
     print!("{}:\n{made}", output.display());
     Ok(())
@@ -177,9 +199,10 @@ fn finish(mut options: Options, make: impl Fn(&Sources, &Path) -> Result<String>
 
 /// Makes packages with the program that tests run, signed with a key for this once; the directory where they are.
 pub fn for_tests(program: &Path) -> Result<PathBuf> {
-    let static_program = build::build_portable(Profile::Dev, Library::Musl)?;
+    let static_program = build::build_portable(Profile::Dev, Target::here(Library::Musl)?)?;
     let build = Build { builder: "local".into(), is_compiled: true };
-    let sources = Sources { program: program.to_owned(), static_program, build };
+    let here = Pair { processor: Processor::here()?, program: program.to_owned(), static_program };
+    let sources = Sources { here, also: None, build };
     let output = paths::target().join("packages");
     sources.make_twice(&output)?;
     if shell::exists("minisign") {

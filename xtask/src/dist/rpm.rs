@@ -1,6 +1,6 @@
 //! Makes the package for distributions with RPM, with the files of the Debian package.
 
-use std::{env::consts::ARCH, fs, path::PathBuf, process::Command};
+use std::{fs, path::PathBuf, process::Command};
 
 use anyhow::{Context as _, Result, bail};
 use joular_tests::paths;
@@ -38,15 +38,16 @@ pub fn make(release: &Release, program: &Program) -> Result<PathBuf> {
         format!("version {}", release.version),
         format!("packager {MAINTAINER}"),
     ];
+    let processor = program.target.processor.name();
     let mut rpmbuild = Command::new("rpmbuild");
-    rpmbuild.args(["-bb", "--quiet", "--target", ARCH]);
+    rpmbuild.args(["-bb", "--quiet", "--target", processor]);
     for value in MACROS.into_iter().chain(variables.iter().map(String::as_str)) {
         rpmbuild.args(["--define", value]);
     }
     rpmbuild.arg(paths::root().join("packaging/rpm/joular-bpf.spec"));
     shell::capture(rpmbuild.env("SOURCE_DATE_EPOCH", release.epoch.to_string()))?;
-    let name = format!("joular-bpf-{}-1.{ARCH}.rpm", release.version);
-    let (made, package) = (built.path().join(ARCH).join(&name), release.output.join(&name));
+    let name = format!("joular-bpf-{}-1.{processor}.rpm", release.version);
+    let (made, package) = (built.path().join(processor).join(&name), release.output.join(&name));
     fs::copy(&made, &package).with_context(|| format!("copying {} to {}", made.display(), package.display()))?;
     Ok(package)
 }

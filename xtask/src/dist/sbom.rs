@@ -45,7 +45,7 @@ fn bill(release: &Release, program: &Program) -> Result<Value> {
                 "hashes": [{ "alg": "SHA-256", "content": sha256(&program.stripped)? }],
             },
             "supplier": { "name": MAINTAINER.split(" <").next() },
-            "properties": [{ "name": "cdx:rustc:sbom:target:triple", "value": program.target }],
+            "properties": [{ "name": "cdx:rustc:sbom:target:triple", "value": program.target.to_string() }],
         },
         "components": components,
         "dependencies": dependencies.collect::<Vec<Value>>(),

@@ -14,8 +14,8 @@ pub fn install(tree: &Tree, program: &Program) -> Result<()> {
     tree.copy("packaging/agent.toml", "etc/joular-bpf/agent.toml")?;
     tree.copy("packaging/systemd/joular-bpf.service", "usr/lib/systemd/system/joular-bpf.service")?;
     tree.copy("packaging/selinux/joular-bpf.cil", "usr/share/selinux/packages/joular-bpf.cil")?;
-    tree.completions(&program.file, "")?;
-    tree.manual(&program.file, "usr/share/man/man1", |page| gzip(&page), ".gz")?;
+    tree.completions(&program.runs, "")?;
+    tree.manual(&program.runs, "usr/share/man/man1", |page| gzip(&page), ".gz")?;
     tree.write(&format!("{DOCUMENTS}/licenses-of-libraries.txt.gz"), gzip(program.notices.as_bytes())?)?;
     tree.copy("CHANGELOG.md", &format!("{DOCUMENTS}/CHANGELOG.md"))?;
     // What those read who set it up.

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use joular_tests::paths;
 use tempfile::TempDir;
 
-use crate::shell;
+use crate::{shell, target::Processor};
 
 /// Shells, and where packages keep their completions.
 const COMPLETIONS: [(&str, &str); 3] = [
@@ -135,10 +135,12 @@ pub fn gzip(content: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// A program without its symbols: what is handed out is small, whatever it was made of.
-pub fn stripped(program: &Path) -> Result<Vec<u8>> {
+pub fn stripped(program: &Path, processor: Processor) -> Result<Vec<u8>> {
     let directory = tempfile::tempdir().context("making a temporary directory")?;
     let file = directory.path().join("program");
-    shell::run(Command::new("strip").args(["--remove-section=.comment", "-o"]).arg(&file).arg(program))?;
+    shell::run(
+        Command::new(processor.tool("strip")).args(["--remove-section=.comment", "-o"]).arg(&file).arg(program),
+    )?;
     read(&file)
 }
 

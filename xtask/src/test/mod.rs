@@ -22,7 +22,12 @@ use rustix::fs::{StatVfsMountFlags, statvfs};
 
 pub use self::checks::Checks;
 use self::{built::Built, checks::timed};
-use crate::{dist, setup, shell, tidy};
+use crate::{
+    build::{self, Profile},
+    dist, setup, shell,
+    target::{Library, Processor, Target},
+    tidy,
+};
 
 /// Unit tests have 9 MB in files at once, and may have more one day.
 const ROOM_OF_UNIT_TESTS: u64 = 256 << 20;
@@ -99,7 +104,7 @@ fn quick(checks: &mut Checks, notes_file: &Path, live: bool) {
     let Some(built) = built else {
         return checks.skip("tests of the binary", "something that they need is missing");
     };
-    let tests = Tests { built: &built, notes_file, packages: None, is_every: false };
+    let tests = Tests { built: &built, notes_file, packages: None, for_aarch64: None, is_every: false };
     checks.check("tests without privileges", || {
         tests.run(&built.support, &[])?;
         tests.run(&built.unprivileged, &["--skip", PACKAGES])
@@ -120,7 +125,10 @@ fn slow(checks: &mut Checks, notes_file: &Path) {
     let Some(made) = checks.check("packages, twice the same", || dist::for_tests(&built.program)) else {
         return checks.skip("tests of the binary", "there are no packages to test");
     };
-    let tests = Tests { built: &built, notes_file, packages: Some(&made), is_every: true };
+    let aarch64 = Target { processor: Processor::Aarch64, library: Library::Musl };
+    let for_aarch64 = checks.check("program for aarch64", || build::build_portable(Profile::Dev, aarch64));
+    let for_aarch64 = for_aarch64.as_deref();
+    let tests = Tests { built: &built, notes_file, packages: Some(&made), for_aarch64, is_every: true };
     checks.check("links in rustdoc", rustdoc);
     // Advisories are a database on the network: not every build has one.
     checks.check("licences, bans and sources of dependencies", || {
@@ -161,6 +169,8 @@ struct Tests<'a> {
     notes_file: &'a Path,
     /// The directory of the packages under test; `None` if none were made.
     packages: Option<&'a Path>,
+    /// The profiler for aarch64; `None` if none was built.
+    for_aarch64: Option<&'a Path>,
     /// Whether tests across JDKs try all of them, and connections are cut at each request.
     is_every: bool,
 }
@@ -170,7 +180,9 @@ impl Tests<'_> {
         let always = [("JOULAR_BPF", self.built.program.as_path()), (notes::FILE, self.notes_file)];
         let every: &[&'static str] = if self.is_every { &[jdk::EVERY, s3::EVERY] } else { &[] };
         let every = every.iter().map(|name| (*name, Path::new("1")));
-        always.into_iter().chain(self.packages.map(|directory| (packages::DIRECTORY, directory))).chain(every)
+        let packages = self.packages.map(|directory| (packages::DIRECTORY, directory));
+        let for_aarch64 = self.for_aarch64.map(|program| (paths::AARCH64, program));
+        always.into_iter().chain(packages).chain(for_aarch64).chain(every)
     }
 
     /// Runs tests that need no privileges.

@@ -86,12 +86,14 @@ const USER: &[(&str, &[&str])] = &[
     ("shutdown", &["data"]),
     ("privileges", &[]),
     ("heap", &[]),
+    // How large the kernel's pages are.
+    ("page", &[]),
     // What is kept at most, and what was cut.
     ("bounds", &["data"]),
     // Code of each processor: decoding, and what instructions do to the stack.
     ("arch", &[]),
     // Files of targets: what all that read them share.
-    ("elf", &["bounds", "arch"]),
+    ("elf", &["bounds", "arch", "page"]),
     // Flags as typed and exit codes: words, no machinery.
     ("cli", &[]),
     ("procs", &["data", "bounds", "clock", "failing", "fetch", "privileges"]),
@@ -101,7 +103,7 @@ const USER: &[(&str, &[&str])] = &[
     ("energy", &["data", "clock", "privileges"]),
     // What windows run under, beside energy.
     ("context", &["data", "energy"]),
-    ("kernel", &["data", "clock", "privileges"]),
+    ("kernel", &["data", "clock", "privileges", "page"]),
     // Tables for the programs that walk stacks: of files, of processes, of JVMs.
     ("unwind", &["data", "bounds", "clock", "arch", "elf", "procs", "runtimes", "symbols", "kernel"]),
     ("calibration", &["data", "clock", "privileges", "energy", "context", "kernel"]),

@@ -1,21 +1,18 @@
-//! Finds where a task's registers are saved, which depends on the processor. On an architecture
-//! that has no file here, stacks are walked by frame pointers.
+//! Finds where a task's registers are saved, and what the kernel's timer interrupts look like, which depends on the
+//! processor: a file for each, with the same names in each.
 
-#[cfg(bpf_target_arch = "x86_64")]
+#[cfg(bpf_target_arch = "aarch64")]
+mod aarch64;
+#[cfg(not(bpf_target_arch = "aarch64"))]
 mod x86_64;
 
-#[cfg(bpf_target_arch = "x86_64")]
-pub use x86_64::{in_user_mode, interrupted_registers, interrupts_user_mode};
-
-/// The helper that walks kernel stacks finds out.
-#[cfg(not(bpf_target_arch = "x86_64"))]
-#[inline(always)]
-pub fn in_user_mode(_: &aya_ebpf::programs::PerfEventContext) -> bool {
-    false
-}
-
-#[cfg(not(bpf_target_arch = "x86_64"))]
-#[inline(always)]
-pub fn interrupts_user_mode() -> bool {
-    false
-}
+#[cfg(bpf_target_arch = "aarch64")]
+pub use aarch64::{
+    LAST_REGISTER, PtRegs, in_user_mode, interrupted_registers, interrupts_user_mode, is_entry_of_interrupt, is_of_32_bits,
+    is_of_timer,
+};
+#[cfg(not(bpf_target_arch = "aarch64"))]
+pub use x86_64::{
+    LAST_REGISTER, in_user_mode, interrupted_registers, interrupts_user_mode, is_entry_of_interrupt, is_of_32_bits,
+    is_of_timer,
+};

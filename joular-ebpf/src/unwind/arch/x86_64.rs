@@ -3,9 +3,14 @@
 use aya_ebpf::{
     bindings::pt_regs,
     helpers::generated::{bpf_get_current_task_btf, bpf_task_pt_regs},
-    programs::PerfEventContext,
+    programs::{BtfTracePointContext, PerfEventContext},
 };
 use joular_ebpf::walk::Registers;
+
+use crate::{
+    maps::{OTHER_TIMER_ENTRY, TIMER_ENTRY},
+    unwind::kernel_frames::is_in,
+};
 
 /// Whether the sample interrupted user code; asking for a kernel stack then
 /// costs a walk and a cleared buffer for nothing.
@@ -32,6 +37,27 @@ pub fn interrupts_user_mode() -> bool {
     // SAFETY: a trusted task; its saved registers stand where its stack begins.
     let begin = unsafe { bpf_task_pt_regs(task) } as usize;
     begin.wrapping_sub((&raw const here).addr()) < STACK_BYTES
+}
+
+/// Offset of the last register of 8 bytes in a probe's context.
+pub const LAST_REGISTER: u32 = 160;
+
+/// Whether the stack of the running thread's code is of another kind. Of 32-bit code the kernel follows frame pointers as well.
+#[inline(always)]
+pub fn is_of_32_bits() -> bool {
+    false
+}
+
+/// Whether the program of timers runs in an interrupt of the CPU's timer: its tracepoint is in no other.
+#[inline(always)]
+pub fn is_of_timer(_: &BtfTracePointContext) -> bool {
+    true
+}
+
+/// Whether a frame is the kernel's entry for such an interrupt.
+#[inline(always)]
+pub fn is_entry_of_interrupt(frame: u64) -> bool {
+    is_in(TIMER_ENTRY.load(), frame) || is_in(OTHER_TIMER_ENTRY.load(), frame)
 }
 
 /// Registers of user code at its last entry to the kernel, which a sample of user
