@@ -134,7 +134,8 @@ fn the_whole_board_is_one_domain_that_cpu_time_divides() {
     assert_eq!((domain.name.as_str(), domain.socket, domain.role), ("platform", None, Role::Shared));
     assert_eq!((domain.label, &domain.divided_by), (Label::Modelled, &DividedBy::CpuTime));
     assert_eq!(domain.meter, Meter::Use(of_code("rbp4b1.2-64").curve().unwrap().power));
-    assert_eq!((source.name(), source.read()), ("board", vec![Reading::Modelled]));
+    assert_eq!(source.read(), [Reading::Modelled]);
+    assert_eq!(source.name(), "board");
     assert_eq!(
         opened.basis,
         "estimated for the whole board \"Raspberry Pi 4 Model B Rev 1.4\" from CPU use, 2286 to 6820 mW by model \
