@@ -158,7 +158,9 @@ fn parse(text: &str, place: &str) -> Result<Vec<BoardModel>, ModelsError> {
 }
 
 impl BoardModel {
-    fn check(&self) -> Result<(), WrongModel> {
+    /// # Errors
+    /// If something in it makes no sense.
+    pub fn check(&self) -> Result<(), WrongModel> {
         let mut texts = self.names.iter().chain(&self.revision).chain([&self.code]);
         let is_name = |text: &String| {
             (1..=MOST_NAME_BYTES).contains(&text.len()) && text.trim() == text && !text.chars().any(char::is_control)
