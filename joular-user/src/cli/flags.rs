@@ -1,6 +1,5 @@
-//! Defines the flags of a recording, from the command line or from the configuration file. Both are
-//! the same type, so the file always mirrors the flags. Values are kept as given; [`crate::config`]
-//! validates them.
+//! Defines the flags of a recording, from the command line or from the configuration file. Both are the same type, so
+//! the file always mirrors the flags. Values are kept as given; [`crate::config`] validates them.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -87,9 +86,8 @@ pub struct Flags {
     #[arg(long, value_name = "HZ", help_heading = heading::RECORDING)]
     pub frequency: Option<u32>,
 
-    /// What takes samples: timer (at random moments, only while targets run), cpu-clock (the kernel's event,
-    /// at a fixed rate, also on idle CPUs) or auto, which is timer where the machine allows it
-    /// [default: auto]
+    /// What takes samples: timer (at random moments, only while targets run), cpu-clock (the kernel's event, at a fixed
+    /// rate, also on idle CPUs) or auto, which is timer where the machine allows it [default: auto]
     #[arg(long, value_name = "SAMPLER", help_heading = heading::RECORDING)]
     pub sampler: Option<String>,
 
@@ -98,10 +96,8 @@ pub struct Flags {
     ///
     /// kubelet is the kubelet at https://NODE_IP:10250, where NODE_IP is of the environment, else 127.0.0.1. It is
     /// asked for /pods. A container runtime is asked over CRI, e.g. at /run/containerd/containerd.sock.
-    #[arg(
-        long, value_name = "SOURCE", num_args = 0..=1, default_missing_value = "kubelet",
-        help_heading = heading::RECORDING
-    )]
+    #[arg(long, value_name = "SOURCE", num_args = 0..=1, default_missing_value = "kubelet",
+        help_heading = heading::RECORDING)]
     pub kubernetes: Option<String>,
 
     /// Bearer token for the kubelet [default: that of the pod's service account, if there is one]
@@ -145,13 +141,12 @@ pub struct Flags {
     #[serde(skip)]
     pub config: Option<PathBuf>,
 
-    /// Energy sources: auto, or one or several of perf, powercap, hwmon, scmi, microjoules,
-    /// powerjoular, watts, model, tdp, hwmon-gpu, nvml, network, disk and replay [default: auto]
+    /// Energy sources: auto, or one or several of perf, powercap, hwmon, scmi, microjoules, powerjoular, watts, board,
+    /// model, tdp, hwmon-gpu, nvml, network, disk and replay [default: auto]
     ///
-    /// auto takes the first source of this list that works. It adds sources of devices that the first
-    /// does not measure, and compares perf with powercap where both work. Separate several sources by
-    /// commas, or repeat the flag. A named source that does not work is an error. `joular-bpf sources`
-    /// lists the sources of this machine.
+    /// auto takes the first source of this list that works. It adds sources of devices that the first does not
+    /// measure, and compares perf with powercap where both work. Separate several sources by commas, or repeat the
+    /// flag. A named source that does not work is an error. `joular-bpf sources` lists the sources of this machine.
     #[arg(long, value_name = "SOURCE,…", value_delimiter = ',', help_heading = heading::ENERGY)]
     #[serde(deserialize_with = "one_or_several")]
     pub energy: Vec<String>,
@@ -159,6 +154,10 @@ pub struct Flags {
     /// File that the sources microjoules, powerjoular and watts read, or recording that the source replay reads
     #[arg(long, value_name = "FILE", help_heading = heading::ENERGY)]
     pub energy_file: Option<PathBuf>,
+
+    /// Models of boards for the source board, which come before those that are built in
+    #[arg(long, value_name = "FILE", help_heading = heading::ENERGY)]
+    pub board_models: Option<PathBuf>,
 
     /// Power of a vCPU for the source model, idle and fully busy, in watts [default: published figures of the processor]
     #[arg(long, value_name = "IDLE:FULL", help_heading = heading::ENERGY)]

@@ -130,6 +130,10 @@ pub struct SourceFlags {
     #[arg(long, value_name = "FILE")]
     pub energy_file: Option<PathBuf>,
 
+    /// Models of boards for the source board, before those that are built in
+    #[arg(long, value_name = "FILE")]
+    pub board_models: Option<PathBuf>,
+
     /// Power of a vCPU for the source model, in watts
     #[arg(long, value_name = "IDLE:FULL")]
     pub model_watts: Option<String>,

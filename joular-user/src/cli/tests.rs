@@ -30,7 +30,7 @@ fn targets_may_be_listed_and_repeated() {
 #[test]
 fn every_flag_is_taken_as_typed() {
     let line = "--comm java --container a --pod b --namespace n --label k=v --kubernetes kubelet --kubernetes-token t --kubernetes-ca none --cgroup /c --service d e --duration 10s --interval 1s --frequency 99 --output o --flush 5s --energy watts \
-                --energy-file p --powercap-root r --idle spread --idle-watts 12.5 --smt-ratio 1.2 --calibration m --weights time --sampler timer --model-watts 1:2 --tdp 65 --tdp-states 1:2 --nic --disk=idle-watts=1 --dram-by allocation --record f \
+                --energy-file p --powercap-root r --idle spread --idle-watts 12.5 --smt-ratio 1.2 --calibration m --weights time --sampler timer --board-models b --model-watts 1:2 --tdp 65 --tdp-states 1:2 --nic --disk=idle-watts=1 --dram-by allocation --record f \
                 --config c --quiet --top 5 --proc-root /p --cpu-root /c --sys-root /s --guest-power g --metrics-cert c --metrics-key k --metrics-client-ca a --energy perf,nvml";
     let flags = Flags {
         comm: vec!["java".into()],
@@ -57,6 +57,7 @@ fn every_flag_is_taken_as_typed() {
         calibration: Some("m".into()),
         weights: Some("time".into()),
         sampler: Some("timer".into()),
+        board_models: Some("b".into()),
         model_watts: Some("1:2".into()),
         tdp: Some("65".into()),
         tdp_states: Some("1:2".into()),
@@ -87,7 +88,8 @@ fn subcommands_are_told_from_names() {
     assert!(matches!(parsed("sources").unwrap().command, Some(super::Command::Sources(flags)) if !flags.json));
     // What their advice names can be given to them.
     for subcommand in ["doctor", "sources", "calibrate"] {
-        let line = format!("{subcommand} --energy tdp --tdp 65 --tdp-states 800:0.7 --model-watts 1:2");
+        let line =
+            format!("{subcommand} --energy tdp --tdp 65 --tdp-states 800:0.7 --model-watts 1:2 --board-models b");
         assert!(parsed(&line).is_ok(), "{line}");
     }
     assert!(parsed("--comm doctor").unwrap().command.is_none());

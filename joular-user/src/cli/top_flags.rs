@@ -87,6 +87,10 @@ pub struct TopFlags {
     #[arg(long, value_name = "FILE", help_heading = heading::ENERGY)]
     pub energy_file: Option<PathBuf>,
 
+    /// Models of boards for the source board, before those that are built in
+    #[arg(long, value_name = "FILE", help_heading = heading::ENERGY)]
+    pub board_models: Option<PathBuf>,
+
     /// Power of a vCPU for the source model, idle and fully busy, in watts
     #[arg(long, value_name = "IDLE:FULL", help_heading = heading::ENERGY)]
     pub model_watts: Option<String>,

@@ -57,6 +57,16 @@ pub struct ValidateFlags {
     #[arg(long, value_name = "PERCENT")]
     pub meter_class: Option<f64>,
 
+    /// Fit the meter's power to the use of CPUs, and write that to a new file as the model of a board, for --board-models
+    ///
+    /// The run needs load from none to all CPUs. docs/boards.md explains it.
+    #[arg(long, value_name = "FILE", conflicts_with = "protocol")]
+    pub board_model: Option<PathBuf>,
+
+    /// What the board calls itself in /proc/device-tree/model [default: as this machine does]
+    #[arg(long, value_name = "NAME", requires = "board_model")]
+    pub board: Option<String>,
+
     /// Windows that start at or after this time: UTC (2026-03-01T12:00:00Z) or time into the run (30s, 5m)
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,

@@ -22,7 +22,7 @@ use joular_data::{
     text::{count, exact_joules},
 };
 
-use super::{app, place, terminal_width, unless_closed, unwritten};
+use super::{app, board::NewBoard, place, terminal_width, unless_closed, unwritten};
 use crate::{
     cli::{
         AuditFlags, CompactFlags, Exit, ExportFlags, FlamegraphFlags, HtmlFlags, JmhFlags, McpFlags, ReattributeFlags,
@@ -268,7 +268,11 @@ pub(super) fn validate(flags: &ValidateFlags) -> anyhow::Result<Exit> {
     let request = config::validation(flags)?;
     // Without it, only the protocol runs.
     let reference = flags.reference.clone().unwrap_or_default();
+    let board = flags.board_model.as_deref().map(|path| NewBoard::named(path, flags.board.as_deref())).transpose()?;
     let found = report::validate::run(&flags.data, &reference, &request)?;
+    if let (Some(board), Some(fit)) = (board, &found.board) {
+        board.write(fit)?;
+    }
     let said = found.write(request.is_json, &mut io::stdout().lock());
     unless_closed(said).map_err(unwritten("the comparison"))?;
     Ok(Exit::Success)

@@ -1,6 +1,7 @@
 //! Runs each subcommand, and returns the exit code that it ends with.
 
 mod app;
+mod board;
 mod comparison;
 mod data;
 mod experiment;

@@ -43,6 +43,7 @@ impl Places {
             sys_root: flags.sys_root.clone().unwrap_or_else(|| "/sys".into()),
             proc_root: proc_root(flags),
             dev_root: "/dev".into(),
+            board_models: flags.board_models.clone(),
             model_watts,
             tdp: self.tdp(flags)?,
             nic: flags.nic.as_deref().map(|text| self.figures("nic", text)).transpose()?,

@@ -159,7 +159,7 @@ fn mistakes_on_the_command_line_name_the_flag() {
         (
             "--all --energy rapl",
             "--energy: \"rapl\": no such energy source: use auto, or one or several of perf, powercap, \
-             hwmon, scmi, microjoules, powerjoular, watts, model, tdp, hwmon-gpu, nvml, network, disk, replay",
+             hwmon, scmi, microjoules, powerjoular, watts, board, model, tdp, hwmon-gpu, nvml, network, disk, replay",
         ),
         ("--all --energy perf --energy perf", "--energy: \"perf,perf\": perf is named twice: name each source once"),
     ] {

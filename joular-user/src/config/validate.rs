@@ -42,6 +42,7 @@ pub fn validation(flags: &ValidateFlags) -> Result<Request, ConfigError> {
         most_shift,
         utc_offset_s: offset.transpose()?.unwrap_or(0),
         meter_class: flags.meter_class,
+        fits_board: flags.board_model.is_some(),
         is_json: flags.json,
     })
 }

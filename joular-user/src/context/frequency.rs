@@ -87,6 +87,25 @@ mod tests {
         assert_eq!(frequency.mean_khz(&[cpu(9, 1)]), None, "a CPU that is gone");
     }
 
+    /// Clusters share a policy, to which each CPU has a link (Linux, Documentation/admin-guide/pm/cpufreq.rst).
+    #[test]
+    fn cpus_of_a_cluster_run_at_its_frequency() {
+        let tree = FakeTree::new();
+        let root = tree.roots().cpu.to_owned();
+        for (policy, cpus, khz) in [(0, [0, 1], "1800000\n"), (4, [4, 5], "2400000\n")] {
+            tree.write(&format!("cpu/cpufreq/policy{policy}/scaling_cur_freq"), khz);
+            tree.write(&format!("cpu/cpufreq/policy{policy}/related_cpus"), format!("{} {}\n", cpus[0], cpus[1]));
+            for id in cpus {
+                tree.write(&format!("cpu/cpu{id}/cpu_capacity"), "1024\n");
+                std::os::unix::fs::symlink(format!("../cpufreq/policy{policy}"), root.join(format!("cpu{id}/cpufreq")))
+                    .unwrap();
+            }
+        }
+        let frequency = Frequency::new(&root);
+        assert_eq!(frequency.mean_khz(&[cpu(0, 100), cpu(1, 0), cpu(4, 0), cpu(5, 0)]), Some(1_800_000));
+        assert_eq!(frequency.mean_khz(&[cpu(0, 50), cpu(1, 50), cpu(4, 100), cpu(5, 100)]), Some(2_200_000));
+    }
+
     #[test]
     fn of_many_cpus_the_busiest_are_asked() {
         let cpus: Vec<CpuTimes> = (0..256).map(|id| cpu(id, u64::from(id % 100))).collect();

@@ -67,7 +67,7 @@ enum Realm {
 impl Realm {
     fn of(domain: &Domain) -> Self {
         match domain.name.as_str() {
-            "package" | "core" | "uncore" | "cpu" => Self::Processor,
+            "package" | "core" | "uncore" | "cpu" | "io" => Self::Processor,
             "dram" => Self::Memory,
             "network" | "disk" => Self::Device,
             name if name.starts_with("gpu") => Self::Device,

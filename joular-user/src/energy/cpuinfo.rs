@@ -65,6 +65,20 @@ impl CpuIdentity {
         }
     }
 
+    /// The design of a core for servers, by the numbers of its MIDR register (Linux,
+    /// arch/arm64/include/asm/cputype.h).
+    pub const fn server_core(&self) -> Option<&'static str> {
+        match self {
+            Self::Arm { implementer: 0x41, part: 0xd0c } => Some("Neoverse N1"),
+            Self::Arm { implementer: 0x41, part: 0xd40 } => Some("Neoverse V1"),
+            // The second is Microsoft's.
+            Self::Arm { implementer: 0x41 | 0x6d, part: 0xd49 } => Some("Neoverse N2"),
+            Self::Arm { implementer: 0x41, part: 0xd4f } => Some("Neoverse V2"),
+            Self::Arm { implementer: 0xc0, part: 0xac3 } => Some("AmpereOne"),
+            Self::Arm { .. } | Self::X86 { .. } => None,
+        }
+    }
+
     /// From the first processor's paragraph; `None` if it has neither.
     pub fn parse(cpuinfo: &str) -> Option<Self> {
         let field = |name| field(cpuinfo, name);
@@ -118,6 +132,35 @@ mod tests {
             assert_eq!(register_label(proc.path()), expected, "{vendor} {family} {model}");
         }
         assert_eq!(register_label(Path::new("/nonexistent")), Label::Measured);
+    }
+
+    /// As Linux writes it on arm64: no vendor, no model, no package.
+    #[test]
+    fn cores_for_servers_are_known_by_their_numbers() {
+        for (implementer, part, expected) in [
+            ("0x41", "0xd0c", Some("Neoverse N1")),
+            ("0x41", "0xd40", Some("Neoverse V1")),
+            ("0x41", "0xd49", Some("Neoverse N2")),
+            ("0x6d", "0xd49", Some("Neoverse N2")),
+            ("0x41", "0xd4f", Some("Neoverse V2")),
+            ("0xc0", "0xac3", Some("AmpereOne")),
+            // Cortex-A76, as in a Raspberry Pi 5.
+            ("0x41", "0xd0b", None),
+            ("0x6d", "0xd0c", None),
+        ] {
+            let paragraph = |cpu: u32| {
+                format!(
+                    "processor\t: {cpu}\nBogoMIPS\t: 243.75\nFeatures\t: fp asimd evtstrm aes\nCPU implementer\t: \
+                     {implementer}\nCPU architecture: 8\nCPU variant\t: 0x3\nCPU part\t: {part}\nCPU revision\t: 1\n\n"
+                )
+            };
+            let proc = tempfile::tempdir().unwrap();
+            std::fs::write(proc.path().join("cpuinfo"), [paragraph(0), paragraph(1)].concat()).unwrap();
+            let identity = CpuIdentity::parse(&read(&proc.path().join("cpuinfo")).unwrap()).unwrap();
+            assert_eq!(identity.server_core(), expected, "{implementer} {part}");
+            assert!(!is_intel(proc.path()) && !has_flag(proc.path(), "fp"));
+            assert_eq!(register_label(proc.path()), Label::Measured);
+        }
     }
 
     #[test]

@@ -1,31 +1,93 @@
-//! Reads domains that are one sysfs file each: a running total in µJ or a power in µW. The sources
-//! that find such files share it.
+//! Reads domains that sysfs files show: a running total in µJ or a power in µW. The sources that find
+//! such files share it.
 
-use std::path::PathBuf;
+use std::{fmt, io, path::PathBuf};
 
 use joular_data::model::domain::{Domain, FaultCause, Meter, ReadFault, Reading, Role};
 
-use super::{EnergySource, Unusable, UnusableKind, powercap::counter_file::CounterFile, watts::MOST_POWER_UW};
+use super::{
+    EnergySource, Unusable, UnusableKind,
+    powercap::counter_file::{CounterFile, ReadFailure},
+    watts::MOST_POWER_UW,
+};
+
+/// Where a domain's figure is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In one file.
+    File(PathBuf),
+    /// In several, which are added up.
+    Sum(Vec<PathBuf>),
+    /// The product of what is in two: mV and mA make µW.
+    Product([PathBuf; 2]),
+}
+
+impl From<PathBuf> for Place {
+    fn from(path: PathBuf) -> Self {
+        Self::File(path)
+    }
+}
+
+/// The open files of a figure.
+#[derive(Debug)]
+struct MeterFile {
+    files: Vec<CounterFile>,
+    is_product: bool,
+}
+
+impl MeterFile {
+    fn new(place: Place) -> Self {
+        let (paths, is_product) = match place {
+            Place::File(path) => (vec![path], false),
+            Place::Sum(paths) => (paths, false),
+            Place::Product(paths) => (paths.into(), true),
+        };
+        Self { files: paths.into_iter().map(CounterFile::new).collect(), is_product }
+    }
+
+    /// # Errors
+    /// Of the first file that cannot be read, or `InvalidData` if the figures together are too large.
+    fn read(&mut self) -> Result<u64, ReadFailure> {
+        let mut together = u64::from(self.is_product);
+        for file in &mut self.files {
+            let value = file.read()?;
+            let both = if self.is_product { together.checked_mul(value) } else { together.checked_add(value) };
+            together = both.ok_or_else(|| ReadFailure {
+                path: file.to_string().into(),
+                cause: io::Error::new(io::ErrorKind::InvalidData, "too large together with others"),
+            })?;
+        }
+        Ok(together)
+    }
+}
+
+/// Its first path, for messages.
+impl fmt::Display for MeterFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.files.first().map_or(Ok(()), |file| file.fmt(f))
+    }
+}
 
 /// A source of such domains.
 #[derive(Debug)]
 pub struct MeterFiles {
     name: &'static str,
     domains: Vec<Domain>,
-    files: Vec<CounterFile>,
+    files: Vec<MeterFile>,
 }
 
 impl MeterFiles {
-    /// Reads each file once. A file that cannot be read while others can is no
+    /// Reads each figure once. One that cannot be read while others can is no
     /// error: its failures are reported window by window, and it may come back.
     /// Nor are devices that refuse, all of them asleep.
     ///
     /// # Errors
-    /// If no file can be read, or one of a shared domain may not be: then it is
+    /// If no figure can be read, or one of a shared domain may not be: then it is
     /// a matter of privileges, and processes would go without their energy.
-    pub fn open(name: &'static str, meters: Vec<(Domain, PathBuf)>) -> Result<Self, Unusable> {
-        let (domains, paths): (Vec<_>, Vec<_>) = meters.into_iter().unzip();
-        let mut source = Self { name, domains, files: paths.into_iter().map(CounterFile::new).collect() };
+    pub fn open(name: &'static str, meters: Vec<(Domain, impl Into<Place>)>) -> Result<Self, Unusable> {
+        let (domains, places): (Vec<_>, Vec<_>) = meters.into_iter().unzip();
+        let files = places.into_iter().map(|place| MeterFile::new(place.into())).collect();
+        let mut source = Self { name, domains, files };
         let readings = source.read();
         match refusal(&source.domains, &readings) {
             Some(fault) if fault.cause == FaultCause::Denied => {
@@ -56,7 +118,7 @@ impl EnergySource for MeterFiles {
     }
 
     fn totals_uj(&mut self) -> Vec<Option<u64>> {
-        let total = |(file, domain): (&mut CounterFile, &Domain)| match domain.meter {
+        let total = |(file, domain): (&mut MeterFile, &Domain)| match domain.meter {
             Meter::Counter { .. } => file.read().ok(),
             _ => None,
         };
@@ -79,7 +141,7 @@ fn refusal<'a>(domains: &[Domain], readings: &'a [Reading]) -> Option<&'a ReadFa
     denied.or_else(|| readings.iter().find_map(fault).filter(|_| is_hopeless))
 }
 
-fn read(file: &mut CounterFile, meter: Meter) -> Reading {
+fn read(file: &mut MeterFile, meter: Meter) -> Reading {
     match file.read() {
         Ok(value) if matches!(meter, Meter::Counter { .. }) => Reading::CounterUj(value),
         Ok(value) if value <= MOST_POWER_UW => Reading::PowerUw(value),
@@ -179,6 +241,31 @@ mod tests {
             let _ = std::fs::remove_dir(tree.path("power"));
             tree.set("power", "7");
         }
+    }
+
+    #[test]
+    fn figures_of_several_files_are_one() {
+        let tree = FakeTree::new(&["a=5", "b=7", "volts=5000", "amperes=300"]);
+        let path = |name| tree.path(name);
+        let counter = Meter::Counter { range_uj: 0, unit_uj: 1, max_watts: 1000 };
+        let domain = |name, meter| Domain::new(name, None, "test", Label::Reported, meter);
+        let meters = vec![
+            (domain("sum", counter), Place::Sum(vec![path("a"), path("b")])),
+            (domain("product", Meter::Power), Place::Product([path("volts"), path("amperes")])),
+        ];
+        let mut source = MeterFiles::open("test", meters).unwrap();
+        assert_eq!(source.read(), [Reading::CounterUj(12), Reading::PowerUw(1_500_000)]);
+        assert_eq!(source.totals_uj(), [Some(12), None]);
+        let causes = |source: &mut MeterFiles| -> Vec<Option<FaultCause>> {
+            let cause = |reading| if let Reading::Failed(fault) = reading { Some(fault.cause) } else { None };
+            source.read().into_iter().map(cause).collect()
+        };
+        tree.set("b", &u64::MAX.to_string());
+        tree.set("amperes", "-3");
+        assert_eq!(causes(&mut source), [Some(FaultCause::Malformed); 2]);
+        tree.set("b", "1");
+        tree.remove("volts");
+        assert_eq!(causes(&mut source), [None, Some(FaultCause::Gone)]);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! replayed alike. [`select()`] chooses sources, [`combined`] makes them one. A new source is one
 //! file, and one line in [`SOURCES`].
 
+pub mod board;
 pub mod choice;
 pub mod combined;
 pub mod cpuinfo;
@@ -119,6 +120,7 @@ pub const SOURCES: &[SourceKind] = &[
     shared_file::MICROJOULES,
     shared_file::POWERJOULAR,
     shared_file::WATTS,
+    board::KIND,
     model::KIND,
     tdp::KIND,
     hwmon::GPU_KIND,
@@ -178,6 +180,8 @@ pub struct EnergyOptions {
     pub powercap_root: PathBuf,
     /// For `watts`, `powerjoular` and `replay`.
     pub file: Option<PathBuf>,
+    /// For `board`, models that come before those that are built in.
+    pub board_models: Option<PathBuf>,
     /// For `model`, instead of the published coefficients.
     pub model_watts: Option<VcpuPower>,
     /// For `tdp`, what the user knows of the processor.

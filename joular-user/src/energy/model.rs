@@ -168,10 +168,16 @@ impl Model {
             return Ok(Self::new(power, "as given by --model-watts"));
         }
         let text = cpuinfo::read(cpuinfo).map_err(|cause| ModelError { path: cpuinfo.display().to_string(), cause })?;
-        Ok(match CpuIdentity::parse(&text).as_ref().and_then(coefficients) {
-            Some(known) => Self::new(known.power, known.architecture),
-            None => Self::new(AVERAGE, "average, this processor has no published coefficients"),
-        })
+        let cpu = CpuIdentity::parse(&text);
+        if let Some(known) = cpu.as_ref().and_then(coefficients) {
+            return Ok(Self::new(known.power, known.architecture));
+        }
+        // Without hyper-threads: the average is per hardware thread, mostly of processors with two a core.
+        let basis = match cpu.as_ref().and_then(CpuIdentity::server_core) {
+            Some(core) => format!("average, nothing is published for {core}, of which a vCPU is a core"),
+            None => "average, this processor has no published coefficients".to_owned(),
+        };
+        Ok(Self::new(AVERAGE, &basis))
     }
 
     fn new(power: VcpuPower, basis: &str) -> Self {
@@ -271,7 +277,11 @@ mod tests {
     fn the_model_says_what_it_is_based_on() {
         let genoa = "vendor_id : AuthenticAMD\ncpu family : 25\nmodel : 17\nmodel name : AMD EPYC\nstepping : 1\n";
         check_open(genoa, EPYC_4.power, "739 to 2282 mW per vCPU (AMD EPYC 4th generation)");
-        check_open("what is this", AVERAGE, "740 to 3500 mW per vCPU (average");
+        check_open("what is this", AVERAGE, "740 to 3500 mW per vCPU (average, this processor");
+        let graviton_3 = "processor : 0\nCPU implementer : 0x41\nCPU part : 0xd40\n";
+        check_open(graviton_3, AVERAGE, "740 to 3500 mW per vCPU (average, nothing is published for Neoverse V1");
+        let cortex_a76 = "processor : 0\nCPU implementer : 0x41\nCPU part : 0xd0b\n";
+        check_open(cortex_a76, AVERAGE, "(average, this processor has no published");
     }
 
     #[test]
@@ -279,6 +289,15 @@ mod tests {
         let absent = Path::new("/nonexistent/cpuinfo");
         assert!(Model::open(absent, None).unwrap_err().to_string().contains("--model-watts IDLE:FULL"));
         assert!(Model::open(absent, Some(AVERAGE)).is_ok());
+    }
+
+    #[test]
+    fn the_document_names_the_cores_without_coefficients() {
+        let document = include_str!("../../../docs/energy-model.md");
+        for part in [0xd0c, 0xd40, 0xd49, 0xd4f] {
+            let core = CpuIdentity::Arm { implementer: 0x41, part }.server_core().unwrap();
+            assert!(document.contains(&format!("| {core} | {part:#x} |")), "{core}");
+        }
     }
 
     #[test]

@@ -102,6 +102,29 @@ mod tests {
         assert_eq!(place_of(sys.path(), 8), CpuPlace { socket: 0, die: None, core: None });
     }
 
+    /// Two clusters of a big.LITTLE processor: cores are numbered within their cluster, which older kernels
+    /// show as a package; with ACPI, numbers are places in a table.
+    #[test]
+    fn clusters_and_numbers_of_arm_are_places_too() {
+        let sys = tempfile::tempdir().unwrap();
+        for (cpu, package, core, cluster, expected) in [
+            (0, "0\n", "0\n", "0\n", CpuPlace { socket: 0, die: None, core: Some(0) }),
+            (4, "0\n", "4\n", "1\n", CpuPlace { socket: 0, die: None, core: Some(4) }),
+            (5, "1\n", "0\n", "1\n", CpuPlace { socket: 1, die: None, core: Some(0) }),
+            (6, "-1\n", "0\n", "-1\n", CpuPlace { socket: 0, die: None, core: Some(0) }),
+            (7, "36\n", "3312\n", "52\n", CpuPlace { socket: 36, die: None, core: Some(3312) }),
+        ] {
+            let topology = sys.path().join(format!("devices/system/cpu/cpu{cpu}/topology"));
+            std::fs::create_dir_all(&topology).unwrap();
+            for (name, text) in [("physical_package_id", package), ("core_id", core), ("cluster_id", cluster)] {
+                std::fs::write(topology.join(name), text).unwrap();
+            }
+            let place = place_of(sys.path(), cpu);
+            assert_eq!(place, expected, "CPU {cpu}");
+            assert_eq!(place.core_fits(), cpu != 7, "CPU {cpu}");
+        }
+    }
+
     #[test]
     fn cores_fit_as_the_kernels_programs_have_them() {
         for (core, expected) in [(None, true), (Some(0), true), (Some(1023), true), (Some(1024), false)] {

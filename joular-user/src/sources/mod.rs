@@ -33,6 +33,8 @@ struct Row {
     why_not: Option<String>,
     measures: &'static str,
     permission: &'static str,
+    /// What its figures are based on here.
+    basis: Option<String>,
     resolution: Option<String>,
     /// Why energy is only measured coarsely.
     warning: Option<String>,
@@ -105,12 +107,14 @@ fn row(kind: &SourceKind, opened: Result<Opened, Unusable>, updates: &[Option<Up
     let SourceKind { name: source, measures, permission, .. } = *kind;
     let usable = opened.is_ok();
     let window_ns = nanoseconds(DEFAULT_INTERVAL);
-    let (why_not, resolution, domains) = match opened {
-        Ok(opened) => (None, Some(opened.resolution), watch::noted(opened.source.domains(), updates, window_ns)),
-        Err(why) => (Some(why.text), None, Vec::new()),
+    let (why_not, basis, resolution, domains) = match opened {
+        Ok(Opened { source, basis, resolution }) => {
+            (None, Some(basis), Some(resolution), watch::noted(source.domains(), updates, window_ns))
+        }
+        Err(why) => (Some(why.text), None, None, Vec::new()),
     };
     let (warning, domains) = (watch::notice(&domains, window_ns), domain_rows(&domains));
-    Row { source, state, usable, why_not, measures, permission, resolution, warning, domains }
+    Row { source, state, usable, why_not, measures, permission, basis, resolution, warning, domains }
 }
 
 fn domain_rows(domains: &[Domain]) -> Vec<DomainRow> {
@@ -151,6 +155,9 @@ fn write_text(out: &mut impl Write, row: &Row) -> io::Result<()> {
     line("needs", row.permission)?;
     if let Some(why_not) = &row.why_not {
         line("why not", why_not)?;
+    }
+    if let Some(basis) = &row.basis {
+        line("based on", basis)?;
     }
     if let Some(resolution) = &row.resolution {
         line("resolution", resolution)?;

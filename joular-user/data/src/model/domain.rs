@@ -218,7 +218,7 @@ pub enum Reading {
     PowerUw(u64),
     /// Power of one busy CPU since the last reading, for [`Meter::BusyPower`].
     BusyPowerUw(u64),
-    /// [`Meter::Model`] and [`Meter::PerByte`] need no reading.
+    /// [`Meter::Model`], [`Meter::Use`] and [`Meter::PerByte`] need no reading.
     Modelled,
     /// The read failed.
     Failed(ReadFault),

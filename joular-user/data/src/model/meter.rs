@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::use_curve::UseCurve;
+
 /// How readings of a domain become energy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Meter {
@@ -20,9 +22,11 @@ pub enum Meter {
     /// Energy computed from bytes that were moved: `idle_uw` always, and beside it what each byte costs
     /// by [`super::domain::DividedBy::Bytes`].
     PerByte { idle_uw: u64 },
-    /// A [`Self::Counter`] that was watched before the run. Recordings have meters by their place, so this
-    /// one stands last.
+    /// A [`Self::Counter`] that was watched before the run. Recordings have meters by their place, so it
+    /// and what came later stand last.
     WatchedCounter { range_uj: u64, unit_uj: u64, max_watts: u32, update: Update },
+    /// Power of a whole machine, computed from the use of its CPUs: what it is at no use is drawn always.
+    Use(UseCurve),
 }
 
 impl Meter {
@@ -86,6 +90,7 @@ mod tests {
             Meter::BusyPower,
             Meter::PerByte { idle_uw: 0 },
             Meter::WatchedCounter { range_uj: 0, unit_uj: 0, max_watts: 0, update },
+            Meter::Use(UseCurve::default()),
         ];
         for (place, meter) in (0_u8..).zip(meters) {
             assert_eq!(postcard::to_stdvec(&meter).unwrap()[0], place);

@@ -15,4 +15,5 @@ pub mod policy;
 pub mod quality;
 pub mod target_text;
 pub mod units;
+pub mod use_curve;
 pub mod way;

@@ -30,6 +30,7 @@ use crate::model::{
     byte_costs::{ByteCosts, BytesByKind},
     domain::{Domain, FaultCause, Meter, Reading},
     units::{MicroJoules, MonotonicNs},
+    use_curve::UseCurve,
 };
 
 /// A counter may run this much faster than `max_watts` before its difference
@@ -50,6 +51,9 @@ const LONGEST_GAP_NS: u64 = 10_000_000_000;
 
 /// Power (µW) × time (ns) is in 10⁻¹⁵ J: this many are a µJ.
 const UW_NS_PER_UJ: u128 = 1_000_000_000;
+
+/// Power (nW) × time (ns) is in 10⁻¹⁸ J: this many are a µJ.
+const NW_NS_PER_UJ: u128 = 1_000_000_000_000;
 
 const PJ_PER_UJ: u128 = 1_000_000;
 
@@ -168,6 +172,7 @@ impl Meters {
             Meter::Model { idle_uw, full_uw } => state.model(idle_uw, full_uw, window_ns, usage.sockets),
             Meter::BusyPower => state.busy_power(readings.get(index), usage.sockets),
             Meter::PerByte { idle_uw } => state.per_byte(idle_uw, window_ns, &usage.moved),
+            Meter::Use(curve) => state.of_use(&curve, window_ns, usage.sockets),
             Meter::Counter { .. } | Meter::WatchedCounter { .. } | Meter::Power => {
                 state.read(read_at, readings.get(index))
             }
@@ -216,7 +221,7 @@ impl State {
                 counter_difference(base, value, range_uj, unit_uj, max_watts, elapsed_ns)
             }
             _ if self.missed > 0 && elapsed_ns > LONGEST_GAP_NS => (MicroJoules(0), Some(FaultCause::NoStart)),
-            Meter::Power | Meter::Model { .. } | Meter::BusyPower | Meter::PerByte { .. } => {
+            Meter::Power | Meter::Model { .. } | Meter::BusyPower | Meter::PerByte { .. } | Meter::Use(_) => {
                 (self.integrate(base, value, elapsed_ns), None)
             }
         };
@@ -274,6 +279,17 @@ impl State {
         let dynamic = u128::from(full_uw.saturating_sub(idle_uw)).saturating_mul(u128::from(busy_ns));
         let floor = whole_microjoules(idle, UW_NS_PER_UJ, &mut self.static_carry);
         let above = whole_microjoules(dynamic, UW_NS_PER_UJ, &mut self.carry);
+        Delta { measured: floor.saturating_add(above), static_floor: Some(floor), ..Delta::default() }
+    }
+
+    /// `P(0) × window + (P(use) − P(0)) × window`, where use is the busy part of all CPUs' time.
+    fn of_use(&mut self, curve: &UseCurve, window_ns: u64, load: &[SocketLoad]) -> Delta {
+        let (cpus, busy_ns) = self.load_of(load);
+        let at_rest = curve.power_nw(0, 1).max(0);
+        let more = (curve.power_nw(busy_ns, cpus.saturating_mul(window_ns)) - at_rest).max(0);
+        let energy = |power_nw: i128| power_nw.unsigned_abs().saturating_mul(u128::from(window_ns));
+        let floor = whole_microjoules(energy(at_rest), NW_NS_PER_UJ, &mut self.static_carry);
+        let above = whole_microjoules(energy(more), NW_NS_PER_UJ, &mut self.carry);
         Delta { measured: floor.saturating_add(above), static_floor: Some(floor), ..Delta::default() }
     }
 

@@ -41,12 +41,16 @@ fn meter(span: &Span, curve: &Curve, shift_us: i64) -> Option<f64> {
 /// What is fitted: the spans that the meter knows at this shift and that have neighbours. Those keep their phase that have
 /// neighbours in it.
 pub fn points(spans: &[Span], curve: &Curve, shift_us: i64) -> Vec<(Span, Point)> {
+    points_of(spans, curve, shift_us, Span::watts)
+}
+
+/// The same, for a figure of the spans in place of their power.
+pub fn points_of(spans: &[Span], curve: &Curve, shift_us: i64, of: impl Fn(&Span) -> f64) -> Vec<(Span, Point)> {
     let point = |three: &[Span]| match three {
         [before, here, after] if before.is_before(here) && here.is_before(after) => {
             let meter = meter(here, curve, shift_us)?;
             let phase = here.phase.filter(|_| before.phase == here.phase && after.phase == here.phase);
-            let (before, after) = (before.watts(), after.watts());
-            Some((Span { phase, ..*here }, Point { before, here: here.watts(), after, meter }))
+            Some((Span { phase, ..*here }, Point { before: of(before), here: of(here), after: of(after), meter }))
         }
         _ => None,
     };

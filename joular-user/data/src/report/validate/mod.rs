@@ -3,9 +3,10 @@
 //! [`recorded`] has the power of the data set's domains in spans of windows, [`meter`] reads the log
 //! and [`curve`] averages it over any span. [`align`] finds how far the meter's clock is ahead, and
 //! [`fit`] how the meter's watts follow from joular-bpf's, with honest intervals, and [`phases`] whether one gain holds for all
-//! loads. docs/trust.md explains the result to users. [`protocol`] says what a recording of the validation protocol shows.
+//! loads. docs/trust.md explains the result to users. [`board`] fits the model of a board to the same spans. [`protocol`] says what a recording of the validation protocol shows.
 
 mod align;
+mod board;
 mod curve;
 mod fit;
 pub mod meter;
@@ -23,7 +24,6 @@ use std::{path::Path, time::Duration};
 
 use thiserror::Error;
 
-pub use self::fit::Interval;
 use self::{
     align::Alignment,
     curve::Curve,
@@ -31,6 +31,10 @@ use self::{
     meter::{MeterError, MeterLog},
     phases::{Gains, HeldOut},
     recorded::{Recorded, Span},
+};
+pub use self::{
+    board::{BoardError, BoardFit},
+    fit::Interval,
 };
 use super::profile::Filter;
 use crate::{
@@ -56,6 +60,8 @@ pub struct Request {
     pub utc_offset_s: i64,
     /// The meter's limit of error, percent of its reading, as its maker states it.
     pub meter_class: Option<f64>,
+    /// Whether the meter's power is also fitted to the use of CPUs, as the model of a board.
+    pub fits_board: bool,
     pub is_json: bool,
 }
 
@@ -77,6 +83,8 @@ pub enum ValidateError {
     TooFew { found: usize, run: String, log: String },
     #[error("the power of the recorded domains does not vary: validate needs a run with changing load")]
     Constant,
+    #[error("fitting the model of a board: {0}")]
+    Board(#[from] BoardError),
     #[error("the data set has no step of the protocol: record it with validate --protocol")]
     NoProtocol,
     #[error("only {found} rounds of the protocol are there, {} are needed", protocol::MIN_ROUNDS)]
@@ -110,6 +118,8 @@ pub struct Validation {
     /// `None`: there are not two phases whose gains could be told.
     gains: Option<Gains>,
     held_out: Option<HeldOut>,
+    /// If it was asked for.
+    pub board: Option<BoardFit>,
 }
 
 /// Compares the data set at `root` with a meter's log.
@@ -121,7 +131,11 @@ pub fn run(root: &Path, reference: &Path, request: &Request) -> Result<Validatio
     let runs = recorded::allowed(root, &request.filter)?;
     let recorded = Recorded::read(&runs, &request.filter, &request.domains)?;
     let found = compare(&recorded, &log, request.most_shift)?;
-    Ok(Validation { meter_class: request.meter_class, ..found })
+    let board = request.fits_board.then(|| {
+        let spans = recorded.spans(log.period_us().saturating_mul(PERIODS_PER_SPAN));
+        board::fit(&spans, &Curve::of(&log), found.alignment.shift_us)
+    });
+    Ok(Validation { meter_class: request.meter_class, board: board.transpose()?, ..found })
 }
 
 fn compare(recorded: &Recorded, log: &MeterLog, most_shift: Duration) -> Result<Validation, ValidateError> {
@@ -161,6 +175,7 @@ fn compare(recorded: &Recorded, log: &MeterLog, most_shift: Duration) -> Result<
         phases: recorded.phases.clone(),
         gains: phases::gains(&points, &of_spans),
         held_out: phases::held_out(&points, &runs),
+        board: None,
     })
 }
 

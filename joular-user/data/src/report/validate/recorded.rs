@@ -49,12 +49,21 @@ pub struct Span {
     pub visit: usize,
     /// Which run it is of.
     pub run: usize,
+    /// CPU time in which something ran, and CPU time there was, all CPUs together.
+    pub busy_ns: u64,
+    pub cpu_ns: u64,
 }
 
 impl Span {
     #[allow(clippy::cast_precision_loss, reason = "for a fit")]
     pub fn watts(&self) -> f64 {
         self.energy_uj as f64 / self.us()
+    }
+
+    /// The use of all CPUs together, 0 to 1.
+    #[allow(clippy::cast_precision_loss, reason = "for a fit")]
+    pub fn cpu_use(&self) -> f64 {
+        self.busy_ns as f64 / self.cpu_ns.max(1) as f64
     }
 
     /// Its length.
@@ -122,6 +131,8 @@ struct Window {
     /// Index into [`Recorded::phases`], and how often the run had been in that phase before.
     phase: (usize, usize),
     millicelsius: Option<i64>,
+    busy_ns: u64,
+    cpu_ns: u64,
 }
 
 impl Window {
@@ -164,6 +175,8 @@ impl Recorded {
             let energies = columns.ints(windows::MEASURED_UJ)?;
             let (failed, uncertain) = (columns.flags(windows::READ_FAILED)?, columns.flags(windows::AMBIGUOUS)?);
             let temperatures = columns.ints(context::TEMPERATURE_MILLICELSIUS)?;
+            let (busy, unslotted) = (columns.ints(windows::CPU_BUSY_NS)?, columns.ints(windows::CPU_UNSLOTTED_NS)?);
+            let elapsed = columns.ints(windows::CPU_ELAPSED_NS)?;
             for row in 0..columns.rows() {
                 let start = UnixMicros(starts.get(row)?);
                 let Some(name) = names.maybe(row)?.filter(|_| span.allows(start)) else { continue };
@@ -174,6 +187,8 @@ impl Recorded {
                 self.domains.insert((name.to_owned(), sources.maybe(row)?.unwrap_or_default().to_owned()));
                 let window = of_run.entry(start.0).or_default();
                 window.millicelsius = temperatures.maybe(row);
+                window.busy_ns = busy.natural(row)?.saturating_add(unslotted.natural(row)?);
+                window.cpu_ns = elapsed.natural(row)?;
                 window.length_ns = lengths.natural(row)?;
                 window.energy_uj = window.energy_uj.saturating_add(energies.natural(row)?);
                 window.is_late |= failed.maybe(row) == Some(true);
@@ -260,12 +275,15 @@ impl Recorded {
                 }
                 let (phase, visit) = (Some(window.phase.0), window.phase.1);
                 let (start_us, run) = (*start_us, number);
-                let new = Span { start_us, end_us: start_us, energy_uj: 0, windows: 0, phase, visit, run };
+                let (end_us, energy_uj, windows, busy_ns, cpu_ns) = (start_us, 0, 0, 0, 0);
+                let new = Span { start_us, end_us, energy_uj, windows, phase, visit, run, busy_ns, cpu_ns };
                 let mut span = open.take().unwrap_or(new);
                 span.phase = span.phase.filter(|_| span.is_in(window));
                 span.end_us = window.end_us(start_us);
                 span.energy_uj = span.energy_uj.saturating_add(window.energy_uj);
                 span.windows += 1;
+                span.busy_ns = span.busy_ns.saturating_add(window.busy_ns);
+                span.cpu_ns = span.cpu_ns.saturating_add(window.cpu_ns);
                 if !window.is_late && span.end_us - span.start_us >= least_us {
                     spans.push(span);
                 } else {

@@ -8,7 +8,7 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    Validation,
+    BoardFit, Validation,
     fit::Interval,
     phases::{Gains, HeldOut},
 };
@@ -48,6 +48,9 @@ struct Whole<'a> {
     rmse_w: Interval,
     mean_error_w: Interval,
     residual_w: f64,
+    /// With `--board-model` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    board_model: Option<BoardFit>,
     verdict: String,
     warnings: Vec<String>,
 }
@@ -110,6 +113,7 @@ impl Validation {
             rmse_w: self.fit.rmse,
             mean_error_w: self.fit.mean_error,
             residual_w: self.fit.residual,
+            board_model: self.board,
             verdict: self.verdict(),
             warnings: self.warnings(),
         }
@@ -178,6 +182,9 @@ impl Validation {
         let _ = writeln!(said, "joular-bpf − meter, without the fit");
         let _ = writeln!(said, "{}", line("mean error", fit.mean_error, "W", 2));
         let _ = writeln!(said, "{}", line("RMSE", fit.rmse, "W", 2));
+        if let Some(board) = &self.board {
+            write_board(board, &mut said);
+        }
         let _ = writeln!(said, "\n{}", self.verdict());
         said
     }
@@ -222,6 +229,22 @@ impl Validation {
         let way = if shift < 0.0 { "behind" } else { "ahead" };
         format!("the meter's is {:.2} s {way}, by the best correlation ({correlation:.3})", shift.abs())
     }
+}
+
+fn write_board(board: &BoardFit, said: &mut String) {
+    let _ = writeln!(said, "meter = idle + more × use of all CPUs");
+    for (name, figure) in [("idle", board.idle_w), ("more", board.more_w)] {
+        let _ = writeln!(said, "{}", line(name, figure, "W", 3));
+    }
+    let _ = writeln!(
+        said,
+        "  {:<12} {:>10.3} W    of {} windows with use of {:.0} to {:.0} %",
+        "residual",
+        board.residual_w,
+        board.windows,
+        100.0 * board.least_use,
+        100.0 * board.most_use
+    );
 }
 
 fn line(name: &str, figure: Interval, unit: &str, places: usize) -> String {

@@ -34,6 +34,7 @@ fn request(domains: &[&str]) -> Request {
         most_shift: Duration::ZERO,
         utc_offset_s: 0,
         meter_class: None,
+        fits_board: false,
         is_json: false,
     }
 }

@@ -137,6 +137,8 @@ mod tests {
             phase: Some(1),
             visit: 0,
             run: 0,
+            busy_ns: 0,
+            cpu_ns: 0,
         };
         // 10 W for a second; and a counter that advanced a little later.
         let measured = [span(1_000_000, 10_000_000), span(4_000, 400_000)];

@@ -19,7 +19,7 @@ fn options(tree: &FakeTree) -> EnergyOptions {
     }
 }
 
-fn tree(files: &[&str]) -> FakeTree {
+pub(super) fn tree(files: &[&str]) -> FakeTree {
     let tree = FakeTree::new(&[]);
     for file in files {
         let (path, text) = file.split_once('=').unwrap();
@@ -28,13 +28,13 @@ fn tree(files: &[&str]) -> FakeTree {
     tree
 }
 
-fn opened(tree: &FakeTree, name: &'static str) -> Result<Box<dyn EnergySource>, Unusable> {
+pub(super) fn opened(tree: &FakeTree, name: &'static str) -> Result<Box<dyn EnergySource>, Unusable> {
     open(&options(tree), name).map(|opened| opened.source)
 }
 
 /// Each domain as `name socket role less = reading`.
 #[track_caller]
-fn check(name: &'static str, files: &[&str], expected: &[&str]) {
+pub(super) fn check(name: &'static str, files: &[&str], expected: &[&str]) {
     let tree = tree(files);
     let mut source = opened(&tree, name).unwrap();
     let readings = source.read();

@@ -8,7 +8,8 @@
 //! |---|---|---|
 //! | `amd_energy` | `energyN_input` labelled `EsocketN` (Documentation/hwmon/amd_energy.rst up to Linux 5.12, outside the kernel since) | `package` of socket N |
 //! | `fam15h_power` | `power1_input`: the whole package (Documentation/hwmon/fam15h_power.rst) | `package` |
-//! | `power_meter` | `power1_average`: what ACPI's power meter measures, the machine (ACPI 6.5, section 10.4) | `platform` |
+//! | `power_meter` | `power1_average`: what ACPI's power meter measures, the machine (ACPI 6.5, section 10.4), or a part that its text names | `platform`; see [`arm`] |
+//! | `apm_xgene`, `altra_hwmon`, `ina3221` | processors and modules with Arm's architecture | see [`arm`] |
 //! | `amdgpu` | `power1_average` or `_input`: the GPU; on an APU, known by its `vddnb` rail, CPUs included, so not used (Documentation/gpu/amdgpu/thermal.rst) | `gpuN` |
 //! | `i915`, `xe` | `energy1_input`: the card, or `energy2_input`: its package; both drivers register for discrete GPUs only (Documentation/ABI/testing/sysfs-driver-intel-xe-hwmon) | `gpuN` |
 //!
@@ -18,11 +19,17 @@
 //! it (`i915`, `xe`) or be refused (EPERM from `amdgpu`). A refusal is a failed read like any
 //! other, even at the first look.
 
+mod arm;
+
 use std::path::{Path, PathBuf};
 
 use joular_data::model::domain::{Domain, Label, Meter, Role};
 
-use super::{Adds, EnergyOptions, Opened, SourceKind, Unusable, UnusableKind, cpuinfo, meter_files::MeterFiles, sysfs};
+use super::{
+    Adds, EnergyOptions, Opened, SourceKind, Unusable, UnusableKind, cpuinfo,
+    meter_files::{MeterFiles, Place},
+    sysfs,
+};
 
 /// Names of the two kinds in `--energy` and in data sets.
 const NAME: &str = "hwmon";
@@ -31,7 +38,8 @@ const GPU_NAME: &str = "hwmon-gpu";
 /// What [`super::SOURCES`] has of processors and the machine.
 pub const KIND: SourceKind = SourceKind {
     name: NAME,
-    measures: "packages and the machine, by the hwmon chips amd_energy, fam15h_power and power_meter",
+    measures: "processors and the machine, by the hwmon chips amd_energy, fam15h_power, power_meter, apm_xgene, \
+               altra_hwmon and ina3221",
     permission: "root or CAP_DAC_READ_SEARCH for amd_energy",
     adds: Adds::Never,
     open: |options| open(options, NAME),
@@ -63,13 +71,9 @@ fn open(options: &EnergyOptions, name: &'static str) -> Result<Opened, Unusable>
         let text = format!("listing {}: {cause}: this kernel or virtual machine has no sensors", root.display());
         Unusable::new(UnusableKind::Absent, text)
     })?;
-    let mut meters: Vec<_> = gpus(&chips);
+    let mut meters: Vec<Found> = if name == NAME { processors(&chips, options) } else { Vec::new() };
+    meters.extend(gpus(&chips));
     if name == NAME {
-        let mut packages = packages(&chips);
-        // `amd_energy` shows the same registers as powercap.
-        let of_registers = packages.iter_mut().filter(|(domain, _)| domain.label == Label::Measured);
-        of_registers.for_each(|(domain, _)| domain.label = cpuinfo::register_label(&options.proc_root));
-        meters.splice(0..0, packages);
         let platform = platform(&chips, &mut meters);
         meters.extend(platform);
         // GPUs alone say nothing about the processes of this machine.
@@ -94,24 +98,41 @@ struct Chip {
     directory: PathBuf,
 }
 
-type Found = (Domain, PathBuf);
+type Found = (Domain, Place);
 
 fn chips(root: &Path) -> std::io::Result<Vec<Chip>> {
     let numbered = sysfs::numbered(root, "hwmon")?;
     let chip = |(_, directory): (u32, PathBuf)| {
-        Some(Chip { driver: sysfs::read_value(&directory.join("name")).ok()?, directory })
+        let chip = Chip { driver: String::new(), directory };
+        Some(Chip { driver: chip.text("name")?, ..chip })
     };
     Ok(numbered.into_iter().filter_map(chip).collect())
 }
 
 impl Chip {
+    /// Where a file is. Drivers that register in the old way, as `power_meter` did for long, have their files
+    /// in the device's directory (Linux, drivers/hwmon/acpi_power_meter.c, `hwmon_device_register`).
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        let places = [self.directory.join(name), self.directory.join("device").join(name)];
+        places.into_iter().find(|path| path.exists())
+    }
+
     /// The first of these files that is there.
     fn first_of(&self, names: &[&str]) -> Option<PathBuf> {
-        names.iter().map(|name| self.directory.join(name)).find(|path| path.exists())
+        names.iter().find_map(|name| self.path(name))
+    }
+
+    fn text(&self, file: &str) -> Option<String> {
+        sysfs::read_value(&self.path(file)?).ok()
     }
 
     fn says(&self, file: &str, text: &str) -> bool {
-        sysfs::read_value(&self.directory.join(file)).ok().is_some_and(|found| found == text)
+        self.text(file).is_some_and(|found| found == text)
+    }
+
+    /// Channels with a label, which are numbered from 1 without a gap.
+    fn labels(&self, kind: &str) -> impl Iterator<Item = (u32, String)> {
+        (1..=MAX_CHANNELS).map_while(move |channel| Some((channel, self.text(&format!("{kind}{channel}_label"))?)))
     }
 }
 
@@ -123,6 +144,15 @@ const fn counter(max_watts: u32) -> Meter {
     Meter::Counter { range_uj: 0, unit_uj: 1, max_watts }
 }
 
+/// Domains of processors and, on some machines, of what holds them.
+fn processors(chips: &[Chip], options: &EnergyOptions) -> Vec<Found> {
+    let mut packages = packages(chips);
+    // `amd_energy` shows the same registers as powercap.
+    let of_registers = packages.iter_mut().filter(|(domain, _)| domain.label == Label::Measured);
+    of_registers.for_each(|(domain, _)| domain.label = cpuinfo::register_label(&options.proc_root));
+    if packages.is_empty() { arm::meters(chips) } else { packages }
+}
+
 fn packages(chips: &[Chip]) -> Vec<Found> {
     let mut found: Vec<Found> = of_driver(chips, "amd_energy").flat_map(sockets).collect();
     found.sort_by_key(|(domain, _)| domain.socket);
@@ -132,7 +162,7 @@ fn packages(chips: &[Chip]) -> Vec<Found> {
     if let (true, Some(chip), None) = (found.is_empty(), old.next(), old.next())
         && let Some(path) = chip.first_of(&["power1_input"])
     {
-        found.push((Domain::new("package", None, NAME, Label::Reported, Meter::Power), path));
+        found.push((Domain::new("package", None, NAME, Label::Reported, Meter::Power), path.into()));
     }
     found
 }
@@ -140,35 +170,36 @@ fn packages(chips: &[Chip]) -> Vec<Found> {
 /// `energyN_input` files labelled `EsocketN`; the others, `EcoreNNN`, are of
 /// cores, which the sockets contain.
 fn sockets(chip: &Chip) -> Vec<Found> {
-    let label = |channel: u32| sysfs::read_value(&chip.directory.join(format!("energy{channel}_label"))).ok();
-    // Channels are numbered from 1 without a gap.
-    let labels = (1..=MAX_CHANNELS).map_while(|channel| Some((channel, label(channel)?)));
     let socket = |(channel, label): (u32, String)| {
         let socket = sysfs::number_after(&label, "Esocket")?;
         let domain = Domain::new("package", Some(socket), NAME, Label::Measured, counter(PACKAGE_MAX_WATTS));
-        Some((domain, chip.directory.join(format!("energy{channel}_input"))))
+        Some((domain, chip.directory.join(format!("energy{channel}_input")).into()))
     };
-    labels.filter_map(socket).collect()
+    chip.labels("energy").filter_map(socket).collect()
 }
 
 /// The machine's power meter, if there is exactly one. Each of several may be of a part, or of one
 /// of two power supplies, and nothing says which. `others`, which come before it, are contained in
-/// it: packages are taken off, and the rest become parts of it.
+/// it: processors are taken off, and the rest become parts of it.
 fn platform(chips: &[Chip], others: &mut [Found]) -> Option<Found> {
-    let mut meters = of_driver(chips, "power_meter").filter(|chip| !chip.says("power1_is_battery", "1"));
+    let is_of_machine = |chip: &&Chip| !chip.says("power1_is_battery", "1") && !arm::is_grace(chip);
+    let mut meters = of_driver(chips, "power_meter").filter(is_of_machine);
     let (Some(chip), None) = (meters.next(), meters.next()) else { return None };
+    if others.iter().any(|(other, _)| other.name == "platform") {
+        return None;
+    }
     let path = chip.first_of(&["power1_average", "power1_input"])?;
     let mut domain = Domain::new("platform", None, NAME, Label::Reported, Meter::Power);
     let of = others.len();
     for (index, (other, _)) in others.iter_mut().enumerate() {
-        if other.name == "package" {
+        if other.role == Role::Shared {
             domain.less.push(index);
             domain.role = Role::Unshared;
         } else {
             other.role = Role::Part { of };
         }
     }
-    Some((domain, path))
+    Some((domain, path.into()))
 }
 
 fn gpus(chips: &[Chip]) -> Vec<Found> {
@@ -184,7 +215,7 @@ fn gpus(chips: &[Chip]) -> Vec<Found> {
     let domain = |(index, (label, meter, path)): (usize, (Label, Meter, PathBuf))| {
         let mut domain = Domain::new(&format!("gpu{index}"), None, GPU_NAME, label, meter);
         domain.role = Role::Unshared;
-        (domain, path)
+        (domain, path.into())
     };
     found.enumerate().map(domain).collect()
 }
@@ -195,13 +226,16 @@ fn none_known(root: &Path, chips: &[Chip]) -> Unusable {
     drivers.dedup();
     drivers.truncate(MAX_LISTED);
     let seen = if drivers.is_empty() { "none at all".to_owned() } else { drivers.join(", ") };
-    let text = format!(
-        "looking for known power sensors in {}: there is {seen}: load the driver of one, or use another source",
-        root.display()
-    );
+    let advice = if of_driver(chips, arm::OF_ANOTHER_MACHINE).next().is_some() {
+        arm::ABOUT_ANOTHER_MACHINE
+    } else {
+        "load the driver of one, or use another source"
+    };
+    let text = format!("looking for known power sensors in {}: there is {seen}: {advice}", root.display());
     Unusable::new(UnusableKind::Absent, text)
 }
 
 #[cfg(test)]
-#[path = "hwmon_tests.rs"]
+mod arm_tests;
+#[cfg(test)]
 mod tests;
