@@ -169,6 +169,7 @@ const USER: &[(&str, &[&str])] = &[
             "output",
             "top",
             "config",
+            "energy",
             "doctor",
             "sources",
             "support",
