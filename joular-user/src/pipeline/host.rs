@@ -9,7 +9,7 @@ use std::{
 
 use joular_data::model::target_text::TargetText;
 
-use crate::kernel::cpus;
+use crate::{energy::cpuinfo::CpuIdentity, kernel::cpus};
 
 /// Environment variable with the name of the host, for a recorder in a container: that has a name of its own, which
 /// changes with each start.
@@ -58,9 +58,13 @@ fn name(given: Option<OsString>, own: &CStr) -> String {
     given.map_or_else(|| own.to_string_lossy().into_owned(), |name| name.to_string_lossy().into_owned())
 }
 
+/// On arm64 the kernel names no model, but boards; servers are known by the design of their cores.
 fn cpu_model(cpuinfo: &str) -> Option<String> {
-    let line = cpuinfo.lines().find(|line| line.starts_with("model name") || line.starts_with("Model"))?;
-    Some(line.split_once(':')?.1.trim().to_owned())
+    let line = cpuinfo.lines().find(|line| line.starts_with("model name") || line.starts_with("Model"));
+    match line.and_then(|line| line.split_once(':')) {
+        Some((_, model)) => Some(model.trim().to_owned()),
+        None => Some(CpuIdentity::parse(cpuinfo)?.server_core()?.to_owned()),
+    }
 }
 
 fn memory_bytes(meminfo: &str) -> Option<u64> {
@@ -82,6 +86,12 @@ mod tests {
     #[test]
     fn model_and_memory_are_read_from_text() {
         assert_eq!(cpu_model("processor : 0\nmodel name\t: AMD EPYC 7763\n").as_deref(), Some("AMD EPYC 7763"));
+        let arm = "processor\t: 0\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd0c\n";
+        assert_eq!(cpu_model(arm).as_deref(), Some("Neoverse N1"));
+        assert_eq!(cpu_model(&arm.replace("0xd0c", "0xd08")), None);
+        let board =
+            "processor\t: 0\nCPU part\t: 0xd08\n\nHardware\t: BCM2835\nModel\t\t: Raspberry Pi 4 Model B Rev 1.2\n";
+        assert_eq!(cpu_model(board).as_deref(), Some("Raspberry Pi 4 Model B Rev 1.2"));
         assert_eq!(memory_bytes("MemTotal:       1024 kB\n"), Some(1_048_576));
         assert_eq!(memory_bytes("MemTotal: x kB\n"), None);
     }
