@@ -162,6 +162,33 @@ fn sources_name_every_source_and_mark_what_a_recording_would_use() {
     }
 }
 
+/// A Raspberry Pi of a revision that nobody measured, which has no meter.
+#[test]
+fn a_board_is_known_and_its_curve_is_said() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::create_dir(root.path().join("device-tree")).unwrap();
+    std::fs::write(root.path().join("device-tree/model"), b"Raspberry Pi 4 Model B Rev 1.5\0").unwrap();
+    std::fs::write(root.path().join("boards.toml"), "[[board]]\ncode = 'bad'\nnames = ['a']\nlinear = [1, -1]\n")
+        .unwrap();
+    let nothing = root.path().to_str().unwrap();
+    let roots = ["--sys-root", nothing, "--powercap-root", nothing, "--proc-root", nothing];
+    let finished = joular_bpf(&[&["sources", "--json"][..], &roots].concat());
+    assert_eq!(finished.code(), Some(0), "{}", finished.stderr);
+    let listing: serde_json::Value = serde_json::from_str(&finished.stdout).unwrap();
+    let board = listing["sources"].as_array().unwrap().iter().find(|row| row["source"] == "board").unwrap();
+    assert_eq!((&board["state"], &board["domains"][0]["domain"]), (&"chosen".into(), &"platform".into()), "{board}");
+    assert_eq!(board["domains"][0]["label"], "modelled");
+    let basis = board["basis"].as_str().unwrap();
+    for words in ["Raspberry Pi 4 Model B Rev 1.5", "rbp4b1.2-64", "the published line", "measured on revision 1.2"] {
+        assert!(basis.contains(words), "{basis}");
+    }
+    let models = root.path().join("boards.toml");
+    let own = ["--energy", "board", "--board-models", models.to_str().unwrap()];
+    let refused = joular_bpf(&[&["sources"][..], &roots, &own].concat());
+    assert_eq!(refused.code(), Some(1), "{}", refused.stderr);
+    assert!(refused.stdout.contains("boards.toml: board bad: linear must be two numbers"), "{}", refused.stdout);
+}
+
 #[test]
 fn a_plot_that_cannot_be_written_and_commands_for_no_variant_are_told_before_anything_runs() {
     let began = tempfile::tempdir().unwrap();

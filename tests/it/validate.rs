@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use crate::{joular_bpf, replay::recording};
+use crate::{expect_usage_error, joular_bpf, replay::recording};
 
 /// Eight windows of a second.
 fn data_set(parent: &Path) -> String {
@@ -31,4 +31,26 @@ fn what_cannot_be_compared_is_an_error_that_says_why() {
     let readings: String = (0..600).map(|second| format!("{},{}\n", 1_795_258_000 + second, 40 + second % 7)).collect();
     fs::write(&log, format!("time,watts\n{readings}")).unwrap();
     assert!(said(&data, &log).contains("spans of windows have readings of the meter"));
+}
+
+#[test]
+fn a_model_of_a_board_needs_its_name_and_enough_of_a_run() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = data_set(parent.path());
+    let [log, model] = ["meter.csv", "boards.toml"].map(|name| parent.path().join(name));
+    let readings: String = (0..600).map(|second| format!("{},{}\n", 1_795_258_000 + second, 40 + second % 7)).collect();
+    fs::write(&log, format!("time,watts\n{readings}")).unwrap();
+    let options = ["--reference", log.to_str().unwrap(), "--board-model", model.to_str().unwrap(), "--board"];
+    for (board, words) in
+        [(" ", "--board: it is empty"), ("Some Board Rev 1.0", "spans of windows have readings of the meter")]
+    {
+        let finished = joular_bpf(&[&["validate", data.as_str()][..], &options, &[board]].concat());
+        assert_eq!(finished.code(), Some(1), "{finished:?}");
+        assert!(finished.stderr.contains(words), "{finished:?}");
+    }
+    assert!(!model.exists());
+    expect_usage_error(
+        &["validate", data.as_str(), "--reference", log.to_str().unwrap(), "--board", "a"],
+        &["--board-model"],
+    );
 }

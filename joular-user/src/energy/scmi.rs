@@ -121,6 +121,32 @@ mod tests {
         check(&files, &[("soc", 5)]);
     }
 
+    /// As Linux lays them out: the class has a link to each zone, wherever that is.
+    #[test]
+    fn zones_are_found_by_the_links_of_their_class() {
+        let zone = "devices/virtual/powercap/arm-scmi/arm-scmi:0";
+        let files = [
+            format!("{zone}/name=SoC"),
+            format!("{zone}/power_uw=7000000"),
+            format!("{zone}/enabled=1"),
+            format!("{zone}/constraint_0_name=pai"),
+            format!("{zone}/constraint_0_power_limit_uw=9000000"),
+            format!("{zone}/arm-scmi:0:0/name=big"),
+            format!("{zone}/arm-scmi:0:0/power_uw=4000000"),
+            "class/powercap/intel-rapl=".to_owned(),
+        ];
+        let tree = FakeTree::new(&files.iter().map(String::as_str).collect::<Vec<_>>());
+        let links = [("arm-scmi", zone.strip_suffix("/arm-scmi:0").unwrap()), ("arm-scmi:0", zone)];
+        for (name, target) in links.into_iter().chain([("arm-scmi:0:0", &*format!("{zone}/arm-scmi:0:0"))]) {
+            let link = tree.path(&format!("class/powercap/{name}"));
+            std::os::unix::fs::symlink(format!("../../{target}"), link).unwrap();
+        }
+        let options = EnergyOptions { powercap_root: tree.path("class/powercap"), ..EnergyOptions::default() };
+        let mut source = open(&options).unwrap().source;
+        assert_eq!(source.read(), [Reading::PowerUw(7_000_000)]);
+        assert_eq!(source.domains()[0].name, "soc");
+    }
+
     #[test]
     fn zones_with_one_name_are_told_apart() {
         let files = ["arm-scmi:0/name=x", "arm-scmi:0/power_uw=1", "arm-scmi:3/name=X", "arm-scmi:3/power_uw=2"];

@@ -17,7 +17,13 @@ const NAMES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE"
 /// That of the font in the program, which no crate brings.
 const FONT: &str = include_str!("../../../joular-user/data/src/experiment/plot/font/OFL.txt");
 
-/// Names, versions and licences of all libraries, and each text once; at the end that of the font.
+/// Those of the models of boards in the program, which are data of others.
+const MODELS: [&str; 2] = [
+    include_str!("../../../joular-user/src/energy/board/models/NOTICE"),
+    include_str!("../../../joular-user/src/energy/board/models/LICENSE"),
+];
+
+/// Names, versions and licences of all libraries, and each text once; at the end those of the font and of the models.
 pub fn of(crates: &[Crate]) -> Result<String> {
     let mut libraries = String::new();
     let mut texts: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
@@ -32,7 +38,8 @@ pub fn of(crates: &[Crate]) -> Result<String> {
     texts.sort();
     let mut notices = format!("joular-bpf contains these libraries, with these licences.\n\n{libraries}");
     let font = ("Arimo, the font of plots as PDF".to_owned(), FONT.to_owned());
-    for (names, text) in texts.into_iter().chain([font]) {
+    let models = ("models of boards, for the energy source board".to_owned(), MODELS.join("\n"));
+    for (names, text) in texts.into_iter().chain([font, models]) {
         write!(notices, "\n{}\n{names}\n\n{}\n", "-".repeat(80), text.trim_end())?;
     }
     Ok(notices)

@@ -173,6 +173,7 @@ const USER: &[(&str, &[&str])] = &[
             "output",
             "top",
             "config",
+            "energy",
             "doctor",
             "sources",
             "support",

@@ -10,6 +10,7 @@ use crate::{
         domain::{DividedBy, Domain, Meter, Reading},
         policy::{Policy, WeightUnit},
         units::{MonotonicNs, Pid, Tid},
+        use_curve::UseCurve,
     },
 };
 
@@ -87,6 +88,16 @@ fn threads_of_a_core_and_one_alone_get_the_same_of_a_model_that_knows_only_time(
         let report = report(modelled(meter), &Policy::default(), &ONE_ALONE_AND_TWO_ON_A_CORE);
         assert_eq!(energies(&report), [BUSY_UW; 3], "{meter:?}");
     }
+}
+
+/// 2 + 4u² W: 3 W with two of four CPUs busy, of which 2 W are drawn at rest too.
+#[test]
+fn what_a_board_draws_above_rest_is_divided_by_cpu_time() {
+    let curve = UseCurve::of_watts(&[2.0, 0.0, 4.0]).unwrap();
+    let board = Domain::modelled("platform", None, "board", Meter::Use(curve));
+    let load = |cpu_ns| Load { cpu_ns, corun_ns: cpu_ns / 2, cycles: 7 };
+    let report = report(board, &Policy::default(), &[load(SECOND), load(SECOND / 2), load(SECOND / 2)]);
+    assert_eq!(energies(&report), [500_000, 250_000, 250_000]);
 }
 
 #[test]

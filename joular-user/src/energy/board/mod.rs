@@ -81,10 +81,12 @@ fn basis(name: &BoardName, model: &BoardModel, curve: &Curve) -> String {
             fall_uw % 1000
         ),
     };
-    let other = match (&model.revision, &name.revision) {
-        (Some(measured), own) if own.as_ref() != Some(measured) => format!(", measured on revision {measured}"),
-        _ => String::new(),
-    };
+    let revision = model.revision.as_ref().filter(|measured| name.revision.as_ref() != Some(*measured));
+    let bits = model.bits.filter(|bits| *bits != SYSTEM_BITS);
+    let others =
+        [revision.map(|revision| format!("revision {revision}")), bits.map(|bits| format!("a {bits}-bit system"))];
+    let others: Vec<String> = others.into_iter().flatten().collect();
+    let other = if others.is_empty() { String::new() } else { format!(", measured on {}", others.join(" and ")) };
     let fit = model.fit.as_ref().map(|fit| format!(", fitted to {} windows of a meter", fit.windows));
     format!(
         "estimated for the whole board \"{name}\" from CPU use, {idle_mw} to {full_mw} mW by model {} ({form}{other}{})",

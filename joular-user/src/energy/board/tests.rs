@@ -92,6 +92,20 @@ fn figures_are_those_of_the_database() {
 }
 
 #[test]
+fn the_document_shows_these_boards_and_their_curves() {
+    let document = include_str!("../../../../docs/boards.md");
+    for model in file::published().unwrap() {
+        let curve = model.curve().unwrap();
+        let row = document.lines().find(|line| line.contains(&format!("| `{}` |", model.code))).unwrap();
+        let form = if curve.replaced.is_some() { "line" } else { "polynomial" };
+        let bits = model.bits.unwrap();
+        assert!(row.contains(&format!("| `{}` | {bits} | {form} |", model.code)), "{row}");
+        let watts = [0, 10, 50, 100].map(|percent| format!("{:.2}", curve.power.power_uw(percent, 100) as f64 / 1e6));
+        assert!(row.ends_with(&format!("| {} |", watts.join(" | "))), "{row} should end with {watts:?}");
+    }
+}
+
+#[test]
 fn boards_are_known_by_what_they_call_themselves() {
     for (model, bits, expected) in [
         ("Raspberry Pi 5 Model B Rev 1.0", 64, Some("rbp5b1.0-64")),
@@ -147,7 +161,8 @@ fn the_whole_board_is_one_domain_that_cpu_time_divides() {
 #[test]
 fn a_polynomial_that_never_falls_is_used_and_named() {
     let opened = open(&Machine::named("Raspberry Pi 2 Model B Rev 1.2").options()).unwrap();
-    let expected = "1360 to 2442 mW by model rbp2b1.1 (a polynomial of degree 9, measured on revision 1.1)";
+    let expected =
+        "1360 to 2442 mW by model rbp2b1.1 (a polynomial of degree 9, measured on revision 1.1 and a 32-bit system)";
     assert!(opened.basis.ends_with(expected), "{}", opened.basis);
 }
 
@@ -175,7 +190,7 @@ fn what_says_nothing_of_a_board_is_no_board() {
     for (model, words) in [
         (&b""[..], "it is empty"),
         (b"\0", "it is empty"),
-        (b" Rev 1.0\0", "it is empty"),
+        (b" Rev 1.0\0", "\"Rev 1.0\": there is none"),
         (b"\xff\xfe\x1b[2J\0", "there is none"),
         (b"Some Board\0Raspberry Pi 5 Model B\0", "\"Some Board\""),
         (&[b'x'; 100_000], "there is none"),
@@ -227,12 +242,13 @@ fn models_that_make_no_sense_are_refused_with_their_place() {
         ("[2, 3.5]", "[nan, 1]", "linear must be"),
         ("[2, 3.5]", "[1, inf]", "linear must be"),
         ("[2, 3.5]", "[600, 600]", "linear must be"),
-        ("[2, 3.5]", "[2]", "models.toml, line 4: invalid length 1"),
+        ("[2, 3.5]", "[2]", "invalid length 1"),
         ("[2, 3.5]", "[2, 3.5]\npolynomial = [1, -9, 9]", "0 W or less"),
         ("[2, 3.5]", "[2, 3.5]\npolynomial = [1, 2000]", "more than 1000 W"),
         ("[2, 3.5]", "[2, 3.5]\npolynomial = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]", "at most 10 numbers"),
         ("linear", "watts = 5\nlinear", "unknown field `watts`"),
         ("[[board]]", "[[boards]]", "unknown field `boards`"),
+        ("linear = [2, 3.5]", "linear = [2,, 3.5]", "models.toml, line 4: "),
     ] {
         let text = OWN.replace(from, to);
         assert_ne!(text, OWN, "{from}");

@@ -2,15 +2,16 @@
 //!
 //! | driver | what is used | domains |
 //! |---|---|---|
-//! | `power_meter` | NVIDIA Grace has one meter for each part of a socket, and its `power1_oem_info` says which: `Module`, `Grace`, `CPU` or `SysIO Power Socket N` (NVIDIA, Grace Performance Tuning Guide, "Power Telemetry"; NVIDIA/DCGM, modules/sysmon/DcgmSystemMonitor.cpp, reads the same texts) | `package` of socket N: Grace; `core` and `sysio`: parts of it; `platform` of socket N: what the module draws beside Grace |
+//! | `power_meter` | NVIDIA Grace has one meter for each part of a socket, and its `power1_oem_info` says which: `Module`, `Grace`, `CPU` or `SysIO Power Socket N` (NVIDIA/DCGM, modules/sysmon/DcgmSystemMonitor.cpp, reads these texts) | `package` of socket N: Grace; `core` and `sysio`: parts of it; `platform` of socket N: what the module draws beside Grace |
 //! | `apm_xgene` | `power1_input` labelled `CPU power`, `power2_input` labelled `IO power`, µW (Linux, drivers/hwmon/xgene-hwmon.c) | `core`, `io` |
 //! | `altra_hwmon`, which is not in the kernel | `energyN_input` labelled `Core Energy NNN`, in µJ, one for each core (its source: labels are a text of the firmware and a number) | `core`: all together |
 //! | `ina3221` on Jetson modules | voltage in mV (`inN_input`) × current in mA (`currN_input`) of channels with the labels `VDD_IN`, `VDD_CPU_GPU_CV` and `VDD_CPU_CV` (Linux, Documentation/hwmon/ina3221.rst, arch/arm64/boot/dts/nvidia/tegra234-p3701.dtsi and -p3767.dtsi) | `package`: the rail of the CPUs; `platform`: the rest of `VDD_IN`, the whole module |
 //!
-//! A module contains its Grace, and Grace its CPU and its SysIO: so says NVIDIA's guide, whose module is
-//! Grace, GPU and memory with their regulators. So a module is not divided among processes: what it
-//! draws beside Grace is mostly the GPU. What a sensor is of that nothing names, such as other rails of
-//! a Jetson or other energies of an Altra, is not used.
+//! A module contains its Grace, and Grace its CPU and its SysIO rails. The documents of Alumet's plugin
+//! grace-hopper say so by NVIDIA's Grace Performance Tuning Guide ("Power Telemetry"): a module is Grace,
+//! GPU and both memories with their regulators. So it is not divided among processes: what it draws beside
+//! Grace is mostly the GPU. What a sensor is of that nothing names, such as other rails of a Jetson or
+//! other energies of an Altra, is not used.
 //!
 //! `smpro_hwmon` (Linux, Documentation/hwmon/smpro-hwmon.rst) runs on the management controller of an
 //! Ampere Altra, and shows the power of the machine beside it. Processes on the controller draw none of it.

@@ -187,7 +187,7 @@ impl Recorded {
                 self.domains.insert((name.to_owned(), sources.maybe(row)?.unwrap_or_default().to_owned()));
                 let window = of_run.entry(start.0).or_default();
                 window.millicelsius = temperatures.maybe(row);
-                window.busy_ns = busy.natural(row)?.saturating_add(unslotted.natural(row)?);
+                window.busy_ns = busy.natural::<u64>(row)?.saturating_add(unslotted.natural(row)?);
                 window.cpu_ns = elapsed.natural(row)?;
                 window.length_ns = lengths.natural(row)?;
                 window.energy_uj = window.energy_uj.saturating_add(energies.natural(row)?);
