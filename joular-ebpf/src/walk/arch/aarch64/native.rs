@@ -26,17 +26,21 @@ pub(in crate::walk) fn by_frame_rule(memory: &impl Memory, walk: &mut Walk, row:
         _ => return Err(End(walk_end::NO_RULE)),
     };
     let cfa = base.wrapping_add(frame_words);
-    let slot = cfa.wrapping_add(saved_at);
-    if matches!(row.rule, rule::SP_RETURN_ONLY | rule::FP_RETURN_ONLY) {
-        let pc = memory.word(slot)?;
-        return return_to(walk, pc, cfa, fp);
-    }
     if row.fp_words == 0 {
         return if walk.is_exact() && is_link(memory, lr) {
             return_to(walk, lr, cfa, fp)
         } else {
             Err(End::IMPLAUSIBLE)
         };
+    }
+    // What was saved is part of a frame.
+    if cfa <= sp {
+        return Err(End::IMPLAUSIBLE);
+    }
+    let slot = cfa.wrapping_add(saved_at);
+    if matches!(row.rule, rule::SP_RETURN_ONLY | rule::FP_RETURN_ONLY) {
+        let pc = memory.word(slot)?;
+        return return_to(walk, pc, cfa, fp);
     }
     let [caller_fp, pc] = memory.pair(slot)?;
     return_to(walk, pc, cfa, caller_fp)
