@@ -6,16 +6,27 @@ use crate::{
     walk::{
         End, Memory, Step, Walk,
         arch::{code_address, ends_with_call},
-        native::{return_to, words},
+        native::{by_frame_pointer, interrupted, return_to, words},
     },
 };
 
 /// Whether the return address is on the stack from the call on.
 pub(in crate::walk) const CALL_PUSHES: bool = false;
 
-/// Goes on in the caller by a rule that says where the frame is.
+/// Goes on in the caller by a row.
 #[inline(always)]
-pub(in crate::walk) fn by_frame_rule(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> Step {
+pub(in crate::walk) fn by_row(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> Step {
+    match row.rule {
+        rule::ROOT => Err(End(walk_end::ROOT)),
+        rule::SIGNAL => interrupted(memory, walk),
+        rule::NONE => by_frame_pointer(memory, walk, End(walk_end::NO_RULE)),
+        _ => by_frame_address(memory, walk, row),
+    }
+}
+
+/// The frame address is a base register plus the row's words.
+#[inline(always)]
+fn by_frame_address(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> Step {
     let Registers { sp, fp, lr, .. } = walk.registers;
     let (frame_words, saved_at) = (words(row.cfa_words as i64), words(row.fp_words as i64));
     let base = match row.rule {
