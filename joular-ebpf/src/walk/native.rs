@@ -51,7 +51,7 @@ pub(super) fn row_of(tables: &impl Tables, walk: &Walk) -> Option<UnwindRow> {
 /// A return address of 0 is how some threads begin.
 #[inline(always)]
 pub(super) fn return_to(walk: &mut Walk, pc: u64, sp: u64, fp: u64) -> Step {
-    if pc == 0 && walk.may_be_callers(sp) && sp < USER_END {
+    if pc == 0 && sp > walk.registers.sp && sp < USER_END {
         return Err(End(walk_end::ROOT));
     }
     walk.return_to(pc, sp, fp)

@@ -38,10 +38,12 @@ fn by_frame_address(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> St
     };
     let cfa = base.wrapping_add(frame_words);
     if row.fp_words == 0 {
-        return if walk.is_exact() && is_link(memory, lr) {
-            return_to(walk, lr, cfa, fp)
-        } else {
-            Err(End::IMPLAUSIBLE)
+        // A thread's first function may have 0 there.
+        return match lr {
+            _ if !walk.is_exact() => Err(End::IMPLAUSIBLE),
+            0 => Err(End(walk_end::ROOT)),
+            _ if is_link(memory, lr) => walk.return_to(lr, cfa, fp),
+            _ => Err(End::IMPLAUSIBLE),
         };
     }
     // What was saved is part of a frame.
@@ -57,13 +59,12 @@ fn by_frame_address(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> St
     return_to(walk, pc, cfa, caller_fp)
 }
 
-/// Whether a call has left that in the link register, or the kernel for a handler of signals. A thread's first function
-/// may have 0 there.
+/// Whether a call has left that in the link register, or the kernel for a handler of signals.
 #[inline(always)]
 fn is_link(memory: &impl Memory, lr: u64) -> bool {
     let pc = code_address(lr);
     let is_return = memory.word(pc.wrapping_sub(8)).is_ok_and(|before| ends_with_call(pc, before));
-    is_return || lr == 0 || memory.word(pc).is_ok_and(is_signal_return)
+    is_return || memory.word(pc).is_ok_and(is_signal_return)
 }
 
 /// Whether a rule is one that a stub of a JVM has.

@@ -49,7 +49,7 @@ pub(in crate::walk) const fn above_frame_pointer(fp: u64) -> u64 {
 
 /// The frame address is the base register plus the row's words.
 #[inline(always)]
-fn by_frame_address(memory: &impl Memory, walk: &mut Walk, row: UnwindRow, base: u64) -> Step {
+pub(in crate::walk) fn by_frame_address(memory: &impl Memory, walk: &mut Walk, row: UnwindRow, base: u64) -> Step {
     let cfa = base.wrapping_add(words(row.cfa_words as i64));
     // Mostly both stand side by side: one read.
     if row.fp_words == -2 {
