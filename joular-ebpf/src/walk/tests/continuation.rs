@@ -94,7 +94,7 @@ fn a_virtual_thread_is_brought_from_the_heap() {
     process.mappings[0].row_count = 2;
     process.words(STACK, &[CONTINUATION + 0x20, RETURN + 1, RETURN, 0, 0, 0, 0, 0, 0, RETURN]);
     caller_frame(&mut process, STACK + 80);
-    process.words(CONTINUATION + 0x18, &[FILL]);
+    process.words(CONTINUATION + 0x18, &[FILL; 2]);
     call_before(&mut process, CONTINUATION + 0x20, CALL);
     let frozen = FrameRef::Blob { offset: (CONTINUATION + 0x20 - HEAP) as u32 };
     let frames = vec![native(cpp), frozen, CALLER.call(BODY), native(IN_LIBJVM)];

@@ -139,7 +139,7 @@ pub(in crate::walk) fn blob(process: &mut MadeUpProcess, code: Code, has_offsets
         0,
     ];
     process.words(block, &words);
-    process.words(code.begin(), &[FILL; 40]);
+    process.words(code.begin(), &[FILL; 44]);
     // Something is called right before the body.
     call_before(process, code.begin() + BODY, CALL);
     deopt_handlers(process, [code.deopt_handler(), code.deopt_handler() + 0x10]);
@@ -166,7 +166,7 @@ fn process_with(has_offsets: bool) -> MadeUpProcess {
     });
     process.rows.push(UnwindRow { rule: rule::ROOT, ..UnwindRow::default() });
     for (place, call) in [(IN_LIBJVM, CALL), (CALL_STUB_RETURN, INDIRECT_CALL)] {
-        process.words(place - 8, &[FILL]);
+        process.words(place - 8, &[FILL; 2]);
         call_before(&mut process, place, call);
     }
     process.words(INTERPRETER, &[FILL; 32]).words(ENTRIES, &[FILL; 32]);

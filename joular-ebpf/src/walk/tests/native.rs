@@ -21,7 +21,7 @@ pub(in crate::walk) fn process(of_callee: UnwindRow) -> MadeUpProcess {
     let rows = vec![row(0, rule::NONE, 0, 0), of_callee, row(0x200, rule::NONE, 0, 0), row(0x900, rule::ROOT, 0, 0)];
     let mapping = CodeMapping { start: FILE, end: FILE + 0x1000, bias: FILE, first_row: 0, row_count: 4 };
     let mut process = MadeUpProcess { mappings: vec![mapping], rows, ..MadeUpProcess::default() };
-    process.words(ROOT, &[FILL]);
+    process.words(ROOT, &[FILL; 2]);
     hotspot::call_before(&mut process, IN_ROOT, CALL);
     process
 }

@@ -1,11 +1,14 @@
 //! Applies rows of unwind tables: they say whether the return address is in the link register, or where it was saved.
 
-use super::{Registers, instructions::is_signal_return};
+use super::{
+    Registers,
+    instructions::{ends_with_call, is_signal_return},
+};
 use crate::{
     abi::{UnwindRow, rule, walk_end},
     walk::{
         End, Memory, Step, Walk,
-        arch::{code_address, ends_with_call},
+        arch::code_address,
         native::{by_frame_pointer, interrupted, return_to, words},
     },
 };
@@ -63,8 +66,8 @@ fn by_frame_address(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> St
 #[inline(always)]
 fn is_link(memory: &impl Memory, lr: u64) -> bool {
     let pc = code_address(lr);
-    let is_return = memory.word(pc.wrapping_sub(8)).is_ok_and(|before| ends_with_call(pc, before));
-    is_return || memory.word(pc).is_ok_and(is_signal_return)
+    let Ok([before, word]) = memory.pair(pc.wrapping_sub(8)) else { return false };
+    ends_with_call(pc, before) || is_signal_return(word)
 }
 
 /// Whether a rule is one that a stub of a JVM has.
