@@ -43,7 +43,7 @@ pub use frame::{FrameRef, FrameWord};
 pub use io::{DeviceBytes, IoKey, IoKind, IoSlot, IpAddress};
 pub use jvm::{
     AddressRange, BlobLayout, CodeHeap, ContinuationLayout, Field, JvmUnwind, MAX_BLOB_BYTES, MAX_CODE_HEAPS,
-    references,
+    references, sender_sp,
 };
 pub use loss::{LOSS_COUNT, Loss};
 pub use ring_share::{CHEAP_RECORD_BYTES, RingShare, SHARE_NS};

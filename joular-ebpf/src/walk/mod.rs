@@ -348,6 +348,5 @@ pub fn is_return_address(
     if pc >= USER_END || !is_in_code_cache(jvm, pc) && native::find_mapping(tables, process, pc).is_none() {
         return false;
     }
-    memory.word(pc.wrapping_sub(8)).is_ok_and(|before| arch::ends_with_call(pc, before))
-        || arch::is_deopt_handler(memory, pc)
+    arch::is_returned_to(memory, pc)
 }

@@ -5,7 +5,7 @@ use super::{
     End, Memory, Step, Tables, USER_END, Walk,
     arch::{
         code_address,
-        native::{above_frame_pointer, by_frame_rule},
+        native::{above_frame_pointer, by_row},
         signal_frame,
     },
 };
@@ -48,20 +48,10 @@ pub(super) fn row_of(tables: &impl Tables, walk: &Walk) -> Option<UnwindRow> {
     Some(row)
 }
 
-#[inline(always)]
-pub(super) fn by_row(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> Step {
-    match row.rule {
-        rule::ROOT => Err(End(walk_end::ROOT)),
-        rule::SIGNAL => interrupted(memory, walk),
-        rule::NONE => by_frame_pointer(memory, walk, End(walk_end::NO_RULE)),
-        _ => by_frame_rule(memory, walk, row),
-    }
-}
-
 /// A return address of 0 is how some threads begin.
 #[inline(always)]
 pub(super) fn return_to(walk: &mut Walk, pc: u64, sp: u64, fp: u64) -> Step {
-    if pc == 0 && walk.may_be_callers(sp) && sp < USER_END {
+    if pc == 0 && sp > walk.registers.sp && sp < USER_END {
         return Err(End(walk_end::ROOT));
     }
     walk.return_to(pc, sp, fp)
@@ -75,7 +65,7 @@ pub(super) const fn words(count: i64) -> u64 {
 /// Without a rule the frame pointer is tried, if it points at something that looks like a frame.
 /// Otherwise the walk ends with `why`, the reason that there is no rule.
 #[inline(always)]
-fn by_frame_pointer(memory: &impl Memory, walk: &mut Walk, why: End) -> Step {
+pub(super) fn by_frame_pointer(memory: &impl Memory, walk: &mut Walk, why: End) -> Step {
     let fp = walk.registers.fp;
     if fp == 0 {
         return Err(End(walk_end::CHAIN));
@@ -99,7 +89,7 @@ fn by_frame_pointer(memory: &impl Memory, walk: &mut Walk, why: End) -> Step {
 /// Goes on in code that a signal interrupted: all its registers are there. The handler may have a
 /// stack of its own, so nothing is required of the place of the interrupted one.
 #[inline(always)]
-fn interrupted(memory: &impl Memory, walk: &mut Walk) -> Step {
+pub(super) fn interrupted(memory: &impl Memory, walk: &mut Walk) -> Step {
     let registers = signal_frame::registers(memory, walk.registers.sp)?;
     if registers.pc >= USER_END {
         return Err(End::IMPLAUSIBLE);

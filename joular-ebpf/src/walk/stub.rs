@@ -5,7 +5,7 @@
 use super::{
     End, Memory, Step, Tables, Walk,
     arch::{
-        native::is_of_stub,
+        native::{by_row, is_of_stub},
         stub::{by_frame_pointer, by_what_the_stack_holds, without_frame},
     },
     continuation,
@@ -51,11 +51,11 @@ pub fn step_by_row(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, 
     if !is_of_stub(row.rule) {
         return None;
     }
-    Some(by_row(memory, tables, jvm, walk, row))
+    Some(along_row(memory, tables, jvm, walk, row))
 }
 
 #[inline(always)]
-fn by_row(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk, row: UnwindRow) -> Step {
+fn along_row(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk, row: UnwindRow) -> Step {
     walk.push(blob_word(jvm, walk.registers.pc))?;
     let mut pushed = 0;
     let mut row = row;
@@ -63,7 +63,7 @@ fn by_row(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mu
         pushed = row.fp_words as u8;
         row = UnwindRow { rule: rule::SP, fp_words: 0, ..row };
     }
-    native::by_row(memory, walk, row)?;
+    by_row(memory, walk, row)?;
     walk.registers.sp = walk.registers.sp.wrapping_add(u64::from(pushed) * 8);
     let is_proved = tables.is_return_address(memory, jvm, &walk.process, walk.registers.pc);
     if is_proved { Ok(()) } else { Err(End::IMPLAUSIBLE) }

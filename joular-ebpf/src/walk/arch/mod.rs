@@ -5,7 +5,7 @@
 //! - `dwarf`: numbers of registers in unwind tables;
 //! - `native`: what a row of unwind tables says, and whether a call pushes its return address;
 //! - `signal_frame`: what the kernel leaves on a stack that a signal interrupted;
-//! - what a return address looks like (`code_address`, `ends_with_call`, `is_deopt_handler`), and how compiled
+//! - what a return address looks like (`code_address`, `is_returned_to`), and how compiled
 //!   code makes and removes its frame (`compiled`);
 //! - how a collector colours references (`uncoloured`);
 //! - the layouts of the interpreter's frame (`interpreter`) and of stubs (`stub`).
@@ -34,5 +34,5 @@ mod chosen;
 #[cfg(test)]
 pub(super) use chosen::made_up;
 pub use chosen::{Registers, dwarf, interpreter, uncoloured};
-pub(super) use chosen::{code_address, compiled, ends_with_call, is_deopt_handler, native, signal_frame, stub};
+pub(super) use chosen::{code_address, compiled, is_returned_to, native, signal_frame, stub};
 pub use x86_64::plt;

@@ -5,14 +5,14 @@ use std::{vec, vec::Vec};
 use proptest::prelude::*;
 
 use super::{
-    continuation::{ENTER_SPECIAL, OBJECT, entry},
+    continuation::{ENTER_SPECIAL, NO_FRAME_OF_CPP, OBJECT, entry},
     hotspot::{
         BODY, CALLEE, CALLER, CONST_METHOD, CONTINUATION, HEAP, IN_LIBJVM, INTERPRETER, LIBJVM, METHOD, RETURN,
         VTABLE_STUB, WRAPPER, blob, caller_frame, leaf, process,
     },
     *,
 };
-use crate::abi::{references, rule};
+use crate::abi::references;
 
 const BARRIER: u64 = CONTINUATION + 0x20;
 const NEWEST: u64 = 0x2_0000_0000;
@@ -60,7 +60,7 @@ fn thread() -> MadeUpProcess {
 }
 
 fn walk(process: &MadeUpProcess) -> (Vec<FrameRef>, u8) {
-    process.walk(leaf(VTABLE_STUB.begin()))
+    process.walk(called(process, leaf(VTABLE_STUB.begin())))
 }
 
 /// What is on the stack, these frames, and the carrier.
@@ -124,10 +124,13 @@ fn the_end_of_a_chunk_is_told_by_its_bottom() {
 /// Two methods of the interpreter, of which the newer one was called by compiled code. Its addresses count from its
 /// frame pointer; so does the one that compiled code saved, from where it stands.
 fn mixed() -> Vec<u64> {
-    let newer = [[12, INTERPRETED].as_slice(), &[0, 0], &[BYTECODE, 0, 0, 0, 0, METHOD, 0, 2, 0, RETURN]].concat();
-    let older = [[0, 0, 12, INTERPRETED].as_slice(), &[0, 0], &[0, 0, 0, 0, 0, METHOD, 0, 4, 0, 0], &[0, 0]].concat();
+    let newer = [[FIRST_FP, INTERPRETED].as_slice(), &[0, 0], &interpreter_words(BYTECODE, 2, 0, RETURN)].concat();
+    let older = [[0, 0, FIRST_FP, INTERPRETED].as_slice(), &[0, 0], &interpreter_words(0, 4, 0, 0), &[0, 0]].concat();
     [newer, older].concat()
 }
+
+/// How far a frame's pointer is from where it was saved, in words, with two words between both.
+const FIRST_FP: u64 = 4 + frame::CALLER_FP as u64;
 
 #[test]
 fn interpreted_frames_in_the_heap_count_from_themselves() {
@@ -136,9 +139,10 @@ fn interpreted_frames_in_the_heap_count_from_themselves() {
     let interpreted = |bci| FrameRef::Interpreted { method: METHOD, bci };
     assert_eq!(walk(&process), whole(&[interpreted(5), CALLER.call(BODY), interpreted(0)]));
     // The interpreter calls itself.
-    let words =
-        [[12, INTERPRETED].as_slice(), &[0, 0], &[BYTECODE, 0, 0, 0, 0, METHOD, 0, 2, 13, INTERPRETED]].concat();
-    let words = [&words[..], &[0, 0, 0], &[0, 0, 0, 0, 0, METHOD, 0, 3, 0, 0], &[0]].concat();
+    let caller_fp = FIRST_FP + 1;
+    let newer = interpreter_words(BYTECODE, 2, caller_fp, INTERPRETED);
+    let words = [[FIRST_FP, INTERPRETED].as_slice(), &[0, 0], &newer].concat();
+    let words = [&words[..], &[0, 0, 0], &interpreter_words(0, 3, 0, 0), &[0]].concat();
     chunk(&mut process, NEWEST, &words, 0, 0);
     assert_eq!(walk(&process), whole(&[interpreted(5), interpreted(0)]));
 }
@@ -224,7 +228,7 @@ fn references_are_written_in_several_ways() {
         (references::PLAIN, 0, 0, NEWEST, OLDER),
         (references::NARROW, 0, 3, NEWEST >> 3, OLDER >> 3),
         (references::NARROW, 0x8000_0000, 1, (NEWEST - 0x8000_0000) >> 1, (OLDER - 0x8000_0000) >> 1),
-        (references::COLOURED, 0, 0, NEWEST << 14 | 1 << 13 | 0xab0, OLDER << 16 | 1 << 15),
+        (references::COLOURED, 0, 0, coloured(NEWEST, 13), coloured(OLDER, 15)),
         (references::NONE, 0, 0, NEWEST, OLDER),
     ] {
         let mut process = thread();
@@ -250,7 +254,7 @@ fn frames_are_not_counted_twice_while_they_are_put_into_the_heap() {
     let wrapper = WRAPPER.begin() + BODY;
     for (newest, is_frozen) in [(RETURN, true), (IN_CALLEE, false)] {
         let mut process = process();
-        process.rows.push(UnwindRow { address: 0x800, cfa_words: 1, rule: rule::SP, ..UnwindRow::default() });
+        process.rows.push(NO_FRAME_OF_CPP);
         process.mappings[0].row_count = 2;
         let stack = [[wrapper].as_slice(), &[0; 7], &[RETURN], &[0; 3], &[BARRIER], &entry(0), &[0, RETURN]].concat();
         process.words(STACK, &stack).words(OBJECT + 32, &[NEWEST]);
@@ -259,7 +263,7 @@ fn frames_are_not_counted_twice_while_they_are_put_into_the_heap() {
         let in_heap = if is_frozen { barrier } else { CALLEE.call(BODY) };
         let end = if is_frozen { walk_end::FROZEN } else { walk_end::ROOT };
         let frames = [[native(cpp), WRAPPER.call(BODY), CALLER.call(BODY), in_heap].as_slice(), &carrier].concat();
-        assert_eq!(process.walk(leaf(cpp)), (frames, end), "{newest:#x}");
+        assert_eq!(process.walk(called(&process, leaf(cpp))), (frames, end), "{newest:#x}");
         let frames = [[WRAPPER.at(BODY), CALLER.call(BODY), barrier].as_slice(), &carrier].concat();
         let registers = Registers { sp: STACK + 8, ..leaf(wrapper) };
         assert_eq!(process.walk(registers), (frames, walk_end::FROZEN), "{newest:#x}");
@@ -271,7 +275,7 @@ fn frames_are_not_counted_twice_while_they_are_put_into_the_heap() {
 fn a_thread_in_native_code_has_frames_in_the_heap() {
     let cpp = LIBJVM + 0x800;
     let mut process = process();
-    process.rows.push(UnwindRow { address: 0x800, cfa_words: 1, rule: rule::SP, ..UnwindRow::default() });
+    process.rows.push(NO_FRAME_OF_CPP);
     process.mappings[0].row_count = 2;
     let stack = [[RETURN].as_slice(), &[0; 3], &[BARRIER], &entry(0), &[0, RETURN]].concat();
     process.words(STACK, &stack).words(OBJECT + 32, &[NEWEST]);
@@ -279,7 +283,7 @@ fn a_thread_in_native_code_has_frames_in_the_heap() {
     chunk(&mut process, NEWEST, &compiled(&[IN_CALLEE]), 0, 0);
     let caller = CALLER.call(BODY);
     let frames = vec![native(cpp), caller, CALLEE.call(BODY), caller, native(IN_LIBJVM)];
-    assert_eq!(process.walk(leaf(cpp)), (frames, walk_end::ROOT));
+    assert_eq!(process.walk(called(&process, leaf(cpp))), (frames, walk_end::ROOT));
 }
 
 /// As deep as is kept, and not the carrier instead.

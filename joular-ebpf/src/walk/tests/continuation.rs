@@ -5,15 +5,18 @@ use std::vec;
 use super::{
     hotspot::{
         BODY, CALLER, CONTINUATION, Code, HEAP, IN_LIBJVM, INTERPRETER, LIBJVM, NATIVE, RETURN, VTABLE_STUB, blob,
-        caller_frame, leaf, process,
+        call_before, caller_frame, leaf, process,
     },
     *,
 };
-use crate::abi::rule;
 
 /// The method through which a carrier enters a virtual thread: its frame is a `ContinuationEntry`, the carrier's
 /// frame pointer and a return address.
 pub(super) const ENTER_SPECIAL: Code = Code { segment: 112, name: NATIVE, compile_id: 10, frame_words: 10 };
+
+/// A function of C++ without a frame.
+pub(super) const NO_FRAME_OF_CPP: UnwindRow =
+    UnwindRow { address: 0x800, rule: NO_FRAME.0, cfa_words: NO_FRAME.1, fp_words: 0 };
 
 /// A `Continuation`, of which nothing is known but here.
 pub(super) const OBJECT: u64 = 0x6000;
@@ -36,7 +39,7 @@ fn a_resumed_virtual_thread_was_entered_where_its_entry_is() {
         // Other frames of the carrier, where a wrong step finds what looks like a caller.
         process.words(STACK + 120, &[0, RETURN, 0, 0, 0, IN_LIBJVM]).words(STACK + 168, &[0, RETURN, 0, 0, 0, RETURN]);
         let frames = vec![VTABLE_STUB.stub(0), ENTER_SPECIAL.call(BODY), CALLER.call(BODY), native(IN_LIBJVM)];
-        let walked = process.walk(Registers { fp: stale, ..leaf(VTABLE_STUB.begin()) });
+        let walked = process.walk(called(&process, Registers { fp: stale, ..leaf(VTABLE_STUB.begin()) }));
         assert_eq!(walked, (frames, walk_end::ROOT), "{stale:#x}");
         assert_eq!(process.enters.get(), ENTER_SPECIAL.begin() + BODY);
     }
@@ -51,7 +54,7 @@ fn a_wrapper_that_aligned_its_stack_enters_no_virtual_thread() {
     process.words(STACK + 72, &[1, 0, RETURN]);
     caller_frame(&mut process, STACK + 96);
     let frames = vec![VTABLE_STUB.stub(0), ENTER_SPECIAL.call(BODY), CALLER.call(BODY), native(IN_LIBJVM)];
-    let walked = process.walk(Registers { fp: STACK + 80, ..leaf(VTABLE_STUB.begin()) });
+    let walked = process.walk(called(&process, Registers { fp: STACK + 80, ..leaf(VTABLE_STUB.begin()) }));
     assert_eq!(walked, (frames, walk_end::ROOT));
 }
 
@@ -71,10 +74,14 @@ fn a_virtual_threads_stack_goes_on_in_the_heap() {
         let stack = [&[CONTINUATION + 0x20], arguments, &[0][..padding], &entry, &[0, RETURN]].concat();
         process.words(STACK, &stack);
         caller_frame(&mut process, STACK + 8 * stack.len() as u64);
-        assert_eq!(process.walk(leaf(VTABLE_STUB.begin())), (frames.clone(), walk_end::FROZEN), "{arguments:?}");
+        assert_eq!(
+            process.walk(called(&process, leaf(VTABLE_STUB.begin()))),
+            (frames.clone(), walk_end::FROZEN),
+            "{arguments:?}"
+        );
         // Nothing that could be the carrier's.
         process.words(STACK + 8, &[0; 30]);
-        assert_eq!(process.walk(leaf(VTABLE_STUB.begin())), (frames[..2].to_vec(), walk_end::FROZEN));
+        assert_eq!(process.walk(called(&process, leaf(VTABLE_STUB.begin()))), (frames[..2].to_vec(), walk_end::FROZEN));
     }
 }
 
@@ -83,12 +90,14 @@ fn a_virtual_threads_stack_goes_on_in_the_heap() {
 fn a_virtual_thread_is_brought_from_the_heap() {
     let mut process = process();
     let cpp = LIBJVM + 0x800;
-    process.rows.push(UnwindRow { address: 0x800, cfa_words: 1, rule: rule::SP, ..UnwindRow::default() });
+    process.rows.push(NO_FRAME_OF_CPP);
     process.mappings[0].row_count = 2;
     process.words(STACK, &[CONTINUATION + 0x20, RETURN + 1, RETURN, 0, 0, 0, 0, 0, 0, RETURN]);
     caller_frame(&mut process, STACK + 80);
+    process.words(CONTINUATION + 0x18, &[FILL; 2]);
+    call_before(&mut process, CONTINUATION + 0x20, CALL);
     let frozen = FrameRef::Blob { offset: (CONTINUATION + 0x20 - HEAP) as u32 };
     let frames = vec![native(cpp), frozen, CALLER.call(BODY), native(IN_LIBJVM)];
-    let registers = Registers { fp: STACK + 64, ..leaf(cpp) };
+    let registers = called(&process, Registers { fp: STACK + 64, ..leaf(cpp) });
     assert_eq!(process.walk(registers), (frames, walk_end::FROZEN));
 }

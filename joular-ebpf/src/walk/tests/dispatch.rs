@@ -47,7 +47,7 @@ impl Walker for Noting<'_> {
 }
 
 /// The functions that were called for a walk, and how many frames they found.
-fn called(process: &MadeUpProcess, registers: Registers) -> (Vec<&'static str>, u32) {
+fn steps_of(process: &MadeUpProcess, registers: Registers) -> (Vec<&'static str>, u32) {
     let mut walk = Box::new(Walk::EMPTY);
     let mapping_count = process.mappings.len() as u32;
     walk.begin(registers, ProcessUnwind { mapping_count, ..ProcessUnwind::default() });
@@ -80,9 +80,10 @@ fn each_kind_of_code_has_its_step() {
         process.words(caller - 8, &[RETURN]);
         caller_frame(&mut process, caller);
         let registers = Registers { fp: if first == "interpreted" { fp } else { 0 }, ..leaf(pc) };
+        let registers = if first == "stub" { called(&process, registers) } else { registers };
         // The second frame may have been guessed at, so it is not yet one in the middle.
         let expected = (vec!["frames", first, "frames", "compiled", "frames", "native"], 3);
-        assert_eq!(called(&process, registers), expected, "{pc:#x}");
+        assert_eq!(steps_of(&process, registers), expected, "{pc:#x}");
     }
 }
 
@@ -95,10 +96,10 @@ fn methods_in_a_row_are_walked_together() {
         let sp = STACK + depth * 8 * CALLER.frame_words;
         process.words(sp, &[0, 0, 0, if depth + 1 == METHODS { IN_LIBJVM } else { RETURN }]);
     }
-    let (called, frames) = called(&process, leaf(CALLER.begin() + BODY));
+    let (steps, frames) = steps_of(&process, leaf(CALLER.begin() + BODY));
     assert_eq!(u64::from(frames), METHODS + 1);
     let alone = ["frames", "compiled", "frames", "compiled"];
-    assert_eq!(called, [&alone[..], &["frames"; 3], &["native"]].concat(), "18 in the middle: 8, 8, 2 and the root");
+    assert_eq!(steps, [&alone[..], &["frames"; 3], &["native"]].concat(), "18 in the middle: 8, 8, 2 and the root");
 }
 
 /// A walk that there is no room for, or of a JVM that is gone meanwhile, ends.

@@ -5,10 +5,9 @@ extern crate std;
 mod chunk;
 mod continuation;
 mod dispatch;
-mod half_frames;
-mod hotspot;
-mod interpreted;
-mod native;
+pub(super) mod hotspot;
+pub(super) mod interpreted;
+pub(super) mod native;
 mod random;
 
 use std::{
@@ -20,6 +19,13 @@ use std::{
 
 use super::{
     BlockWords, End, FrameWords, Memory, Registers, Step, Tables, Walk,
+    arch::{
+        interpreter::frame,
+        made_up::{
+            CALL, FILL, INDIRECT_CALL, NO_FRAME, called, coloured, deopt_handlers, interpreter_words, signal_frame,
+            with_bytecode_pointer,
+        },
+    },
     dispatch::{HostWalker, Parts, to_the_end},
 };
 use crate::abi::{
@@ -154,5 +160,6 @@ pub(super) fn interpreted_frame(
     caller_fp: u64,
     pc: u64,
 ) {
-    process.words(fp - 64, &[bcp, 0, 0, 0, 0, hotspot::METHOD, 0, sender_sp, caller_fp, pc]);
+    let begin = fp - frame::BELOW_FP_BYTES;
+    process.words(begin, &interpreter_words(bcp, sender_sp, caller_fp, pc));
 }

@@ -5,65 +5,37 @@ use std::vec;
 use super::*;
 use crate::abi::rule;
 
-const FILE: u64 = 0x5555_0000_0000;
+pub(in crate::walk) const FILE: u64 = 0x5555_0000_0000;
 /// Of the one function, and of the one that is the root.
-const CALLEE: u64 = FILE + 0x100;
+pub(in crate::walk) const CALLEE: u64 = FILE + 0x100;
 const ROOT: u64 = FILE + 0x900;
+/// Behind a call in it.
+pub(in crate::walk) const IN_ROOT: u64 = ROOT + 8;
 
-fn row(address: u32, rule: u8, cfa_words: i16, fp_words: i8) -> UnwindRow {
+pub(in crate::walk) fn row(address: u32, rule: u8, cfa_words: i16, fp_words: i8) -> UnwindRow {
     UnwindRow { address, cfa_words, fp_words, rule }
 }
 
 /// A file with one function of this rule, and one that nobody called.
-fn process(of_callee: UnwindRow) -> MadeUpProcess {
+pub(in crate::walk) fn process(of_callee: UnwindRow) -> MadeUpProcess {
     let rows = vec![row(0, rule::NONE, 0, 0), of_callee, row(0x200, rule::NONE, 0, 0), row(0x900, rule::ROOT, 0, 0)];
     let mapping = CodeMapping { start: FILE, end: FILE + 0x1000, bias: FILE, first_row: 0, row_count: 4 };
-    MadeUpProcess { mappings: vec![mapping], rows, ..MadeUpProcess::default() }
+    let mut process = MadeUpProcess { mappings: vec![mapping], rows, ..MadeUpProcess::default() };
+    process.words(ROOT, &[FILL; 2]);
+    hotspot::call_before(&mut process, IN_ROOT, CALL);
+    process
 }
 
-fn registers(pc: u64) -> Registers {
+pub(in crate::walk) fn registers(pc: u64) -> Registers {
     Registers { pc, sp: STACK, fp: STACK + 0x40, ..Registers::default() }
-}
-
-#[test]
-fn each_rule_leads_to_the_caller() {
-    for (rule, cfa_words, fp_words, return_at, pc) in [
-        (rule::SP, 3, 0, 0x10, CALLEE),
-        (rule::SP, 3, -2, 0x10, CALLEE),
-        (rule::SP, 6, -4, 0x28, CALLEE),
-        (rule::FP, 2, -2, 0x48, CALLEE),
-        // An entry of the procedure linkage table pushes a word at its eleventh byte.
-        (rule::PLT, 0, 0, 0, CALLEE + 10),
-        (rule::PLT, 0, 0, 8, CALLEE + 11),
-        // By frame pointers, for want of a rule.
-        (rule::NONE, 0, 0, 0x48, CALLEE),
-    ] {
-        let mut process = process(row(0x100, rule, cfa_words, fp_words));
-        process.words(STACK, &[1; 32]).words(STACK + return_at, &[ROOT + 1]);
-        // Frames may be missing behind a guess.
-        let end = if rule == rule::NONE { walk_end::CHAIN } else { walk_end::ROOT };
-        let expected = (vec![native(pc), native(ROOT + 1)], end);
-        assert_eq!(process.walk(registers(pc)), expected, "rule {rule}, {cfa_words} words");
-    }
-}
-
-#[test]
-fn the_frame_pointer_is_restored() {
-    // The callee saved it; its caller finds its frame by it.
-    let mut process = process(row(0x100, rule::SP, 4, -3));
-    process.rows[2] = row(0x200, rule::FP, 2, -2);
-    let frame = STACK + 0x100;
-    process.words(STACK, &[0, frame, 0, FILE + 0x210]).words(frame, &[0, ROOT + 1]);
-    let frames = vec![native(CALLEE), native(FILE + 0x210), native(ROOT + 1)];
-    assert_eq!(process.walk(registers(CALLEE)), (frames, walk_end::ROOT));
 }
 
 /// A call that never returns may be the last instruction of its function.
 #[test]
 fn a_return_address_belongs_to_the_call_before_it() {
-    let mut process = process(row(0x100, rule::SP, 1, 0));
-    process.words(STACK, &[FILE + 0x200, ROOT + 1]);
-    let frames = vec![native(CALLEE), native(FILE + 0x200), native(ROOT + 1)];
+    let mut process = process(row(0x100, rule::SP, 2, -2));
+    process.words(STACK, &[0, FILE + 0x200, 0, IN_ROOT]);
+    let frames = vec![native(CALLEE), native(FILE + 0x200), native(IN_ROOT)];
     assert_eq!(process.walk(registers(CALLEE)), (frames, walk_end::ROOT));
 }
 
@@ -74,17 +46,17 @@ fn a_signal_interrupted_exactly_there() {
     // Below the leaf an address is looked up one byte before. That byte has to be one of the instruction
     // that was interrupted, which may be its function's first.
     let mut process = process(row(0x100, rule::SIGNAL, 0, 0));
-    process.rows[2] = row(0x200, rule::SP, 1, 0);
-    let interrupted = STACK - 0x1000;
-    process.words(STACK + 120, &[7, 8, 0, 0, 0, interrupted, FILE + 0x200]).words(STACK + 80, &[9; 5]);
-    process.words(STACK + 144, &[0]).words(interrupted, &[ROOT + 1]);
-    let frames = vec![native(CALLEE), native(FILE + 0x200 + 1), native(ROOT + 1)];
+    process.rows[2] = row(0x200, NO_FRAME.0, NO_FRAME.1, 0);
+    let interrupted = Registers { sp: STACK - 0x1000, ..registers(FILE + 0x200) };
+    process.words(interrupted.sp, &[IN_ROOT]);
+    signal_frame(&mut process, STACK, interrupted);
+    let frames = vec![native(CALLEE), native(FILE + 0x200 + 1), native(IN_ROOT)];
     assert_eq!(process.walk(registers(CALLEE)), (frames, walk_end::ROOT));
 }
 
 #[test]
 fn a_walk_says_why_it_ends() {
-    let known = |rule, cfa_words| process(row(0x100, rule, cfa_words, 0));
+    let known = |rule, cfa_words| process(row(0x100, rule, cfa_words, -2));
     let stack = |mut process: MadeUpProcess, words: &[u64]| {
         process.words(STACK, words);
         process
@@ -95,11 +67,11 @@ fn a_walk_says_why_it_ends() {
         (known(rule::NONE, 0), Registers { fp: STACK - 8, ..registers(CALLEE) }, 1, walk_end::NO_RULE),
         (known(rule::NONE, 0), Registers { fp: 0, ..registers(CALLEE) }, 1, walk_end::CHAIN),
         (known(rule::NONE, 0), registers(unmapped), 1, walk_end::NO_MAPPING),
-        (known(rule::SP, 1), registers(CALLEE), 1, walk_end::UNREADABLE),
-        (stack(known(rule::SP, 1), &[0]), registers(CALLEE), 1, walk_end::ROOT),
-        (stack(known(rule::SP, 1), &[1 << 62]), registers(CALLEE), 1, walk_end::IMPLAUSIBLE),
-        (stack(known(rule::SP, 0), &[0]), registers(CALLEE), 1, walk_end::UNREADABLE),
-        (stack(known(rule::SP, 1), &[unmapped]), registers(CALLEE), 2, walk_end::NO_MAPPING),
+        (known(rule::SP, 2), registers(CALLEE), 1, walk_end::UNREADABLE),
+        (stack(known(rule::SP, 2), &[0, 0]), registers(CALLEE), 1, walk_end::ROOT),
+        (stack(known(rule::SP, 2), &[0, 1 << 62]), registers(CALLEE), 1, walk_end::IMPLAUSIBLE),
+        (stack(known(rule::SP, 1), &[0]), registers(CALLEE), 1, walk_end::UNREADABLE),
+        (stack(known(rule::SP, 2), &[1, unmapped]), registers(CALLEE), 2, walk_end::NO_MAPPING),
     ] {
         let (frames, found) = process.walk(registers);
         assert_eq!((frames.len(), found), (depth, end));
@@ -109,16 +81,16 @@ fn a_walk_says_why_it_ends() {
 #[test]
 fn the_stack_must_be_left_upwards() {
     for cfa_words in [0, -1, i16::MIN] {
-        let mut process = process(row(0x100, rule::SP, cfa_words, 0));
-        process.words(STACK.wrapping_add((i64::from(cfa_words) * 8) as u64) - 8, &[CALLEE]);
+        let mut process = process(row(0x100, rule::SP, cfa_words, -2));
+        process.words(STACK.wrapping_add((i64::from(cfa_words) * 8) as u64) - 16, &[0, CALLEE]);
         assert_eq!(process.walk(registers(CALLEE)).1, walk_end::IMPLAUSIBLE, "{cfa_words}");
     }
 }
 
 #[test]
 fn a_stack_that_is_too_deep_keeps_its_leaf_side() {
-    let mut process = process(row(0x100, rule::SP, 1, 0));
-    process.words(STACK, &[CALLEE + 8; MAX_USER_FRAMES + 8]);
+    let mut process = process(row(0x100, rule::SP, 2, -2));
+    process.words(STACK, &[CALLEE + 8; 2 * (MAX_USER_FRAMES + 8)]);
     let (frames, end) = process.walk(registers(CALLEE));
     assert_eq!((frames.len(), end), (MAX_USER_FRAMES, walk_end::DEPTH));
     assert_eq!(frames[..2], [native(CALLEE), native(CALLEE + 8)]);
@@ -127,18 +99,18 @@ fn a_stack_that_is_too_deep_keeps_its_leaf_side() {
 /// Each search ends at the right mapping and row, wherever they stand.
 #[test]
 fn rows_are_found_among_many() {
-    const FILES: u64 = 300;
+    pub(in crate::walk) const FILES: u64 = 300;
     let mut process = MadeUpProcess::default();
     for file in 0..FILES {
         let start = FILE + file * 0x10_0000;
         let first_row = process.rows.len() as u32;
-        // Function n of a file has a frame of n words.
-        process.rows.extend((1..100).map(|n| row(n * 16, rule::SP, n as i16, 0)));
+        // Function n of a file has a frame of one word more than n.
+        process.rows.extend((1..100).map(|n| row(n * 16, rule::SP, n as i16 + 1, -2)));
         process.mappings.push(CodeMapping { start, end: start + 0x8_0000, bias: start, first_row, row_count: 99 });
     }
     for (file, function) in [(0, 1), (0, 99), (1, 50), (150, 37), (FILES - 1, 1), (FILES - 1, 99)] {
-        let pc = FILE + file * 0x10_0000 + function * 16 + 5;
-        process.words(STACK + (function - 1) * 8, &[0]);
+        let pc = FILE + file * 0x10_0000 + function * 16 + 4;
+        process.words(STACK + (function - 1) * 8, &[0, 0]);
         assert_eq!(process.walk(registers(pc)), (vec![native(pc)], walk_end::ROOT), "{file} {function}");
         process.bytes.clear();
     }

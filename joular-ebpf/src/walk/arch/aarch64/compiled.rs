@@ -2,7 +2,6 @@
 //! is meanwhile, by the interrupted instruction.
 
 use super::{
-    Registers,
     instructions::{Four, FrameState, around, saves},
     spills::spilled_bytes,
     stub,
@@ -12,13 +11,10 @@ use crate::{
     walk::{
         End, Memory, Step, Tables, Walk,
         compiled::{Kind, frame_words, has_frame_size},
-        continuation::is_entered,
         hotspot::Blob,
     },
 };
 
-/// How much larger than its size a frame with a frame pointer may be.
-const SLACK_BYTES: u64 = 64;
 /// Pairs of instructions in front of a frame: checks of the class, and stores that touch the stack to come.
 const PROLOGUE_PAIRS: u64 = 24;
 
@@ -44,72 +40,53 @@ pub(in crate::walk) fn caller(
             let [fp, pc] = memory.pair(sp)?;
             walk.return_to(pc, sp.wrapping_add(16), fp)
         }
-        FrameState::Whole => {
-            if has_frame_pointer(memory, tables, jvm, walk, kind, bytes) {
-                return stub::by_frame_pointer(memory, walk);
-            }
-            if !walk.registers.has_sp() {
-                return Err(End::IMPLAUSIBLE);
-            }
-            let end = frame_end(memory, tables, jvm, walk, kind, sp.wrapping_add(bytes))?;
-            let slot = end.wrapping_sub(16);
-            let [fp, pc] = memory.pair(slot)?;
-            walk.return_to(pc, end, walk.in_frame(slot, fp))
-        }
+        FrameState::Whole => whole(memory, tables, jvm, walk, kind, bytes),
     }
 }
 
-/// Whether code with a frame of this size has a frame pointer. A wrapper's callees keep it, but for those that a
-/// virtual thread brings from the heap.
+/// A frame that is whole. Near the leaf, and where native code was called, the return address has to prove where it ends:
+/// code may have kept something beside it.
 #[inline(always)]
-fn has_frame_pointer(
-    memory: &impl Memory,
-    tables: &impl Tables,
-    jvm: &JvmUnwind,
-    walk: &Walk,
-    kind: Kind,
-    bytes: u64,
-) -> bool {
-    let Registers { sp, fp, .. } = walk.registers;
-    // Where only a bound is known of the stack pointer, the frame pointer may be far above it.
-    let is_close = !walk.registers.has_sp() || fp.wrapping_sub(sp) <= bytes + SLACK_BYTES;
-    kind != Kind::Method
-        && is_close
-        && stub::has_frame_pointer(memory, tables, jvm, walk)
-        && (kind == Kind::Stub || !is_entered(memory, tables, jvm, walk, bytes))
-}
-
-/// Where a frame ends, which is above its size if the code has kept something beside it. Near the leaf, and where
-/// native code was called, the return address has to prove it.
-#[inline(always)]
-fn frame_end(
-    memory: &impl Memory,
-    tables: &impl Tables,
-    jvm: &JvmUnwind,
-    walk: &mut Walk,
-    kind: Kind,
-    end: u64,
-) -> Result<u64, End> {
-    let is_proved = |walk: &Walk, end: u64| {
-        memory.word(end.wrapping_sub(8)).is_ok_and(|pc| tables.is_return_address(memory, jvm, &walk.process, pc))
-    };
+fn whole(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk, kind: Kind, bytes: u64) -> Step {
+    let end = walk.registers.sp.wrapping_add(bytes);
     let has_called_no_method = walk.has_called_no_method(2);
-    if !has_called_no_method && !walk.is_near_leaf() {
-        return Ok(end);
+    // Nothing is kept beside what is in the heap, and the oldest frame there returns nowhere.
+    let is_method_in_the_middle = kind == Kind::Method && !has_called_no_method && !walk.is_near_leaf();
+    if walk.is_in_chunk() || is_method_in_the_middle && walk.registers.has_sp() {
+        return to_end(memory, walk, end);
     }
     // Of code that was interrupted most has kept nothing.
-    if !has_called_no_method && is_proved(walk, end) {
-        return Ok(end);
+    let is_likely = walk.registers.has_sp() && (kind != Kind::Method || !has_called_no_method);
+    if is_likely && is_end(memory, tables, jvm, walk, end) {
+        return to_end(memory, walk, end);
     }
-    if kind == Kind::Method
-        && let Some(spilled) = spilled_bytes(memory, walk)
-    {
-        let above = end.wrapping_add(spilled);
-        if is_proved(walk, above) {
-            return Ok(above);
-        }
+    if kind != Kind::Method {
+        let is_proved = stub::has_frame_pointer(memory, tables, jvm, walk);
+        return if is_proved { stub::by_frame_pointer(memory, walk) } else { Err(End::IMPLAUSIBLE) };
     }
-    if is_proved(walk, end) { Ok(end) } else { Err(End::IMPLAUSIBLE) }
+    if !walk.registers.has_sp() {
+        return Err(End::IMPLAUSIBLE);
+    }
+    let above = end.wrapping_add(spilled_bytes(memory, walk));
+    if above != end && is_end(memory, tables, jvm, walk, above) {
+        return to_end(memory, walk, above);
+    }
+    if !is_likely && is_end(memory, tables, jvm, walk, end) { to_end(memory, walk, end) } else { Err(End::IMPLAUSIBLE) }
+}
+
+/// Goes on behind a frame that ends there.
+#[inline(always)]
+fn to_end(memory: &impl Memory, walk: &mut Walk, end: u64) -> Step {
+    let slot = end.wrapping_sub(16);
+    let [fp, pc] = memory.pair(slot)?;
+    walk.return_to(pc, end, walk.in_frame(slot, fp))
+}
+
+/// Whether a return address stands at the end of a frame.
+#[inline(always)]
+fn is_end(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk, end: u64) -> bool {
+    let return_address = memory.word(end.wrapping_sub(8));
+    return_address.is_ok_and(|pc| tables.is_return_address(memory, jvm, &walk.process, pc))
 }
 
 #[inline(always)]

@@ -44,15 +44,19 @@ pub(super) const fn is_call(word: u32) -> bool {
 
 /// Whether the 8 bytes in front of an address end with a call.
 #[inline(always)]
-pub(in crate::walk) const fn ends_with_call(pc: u64, before: u64) -> bool {
+pub(super) const fn ends_with_call(pc: u64, before: u64) -> bool {
     pc & 3 == 0 && is_call((before >> 32) as u32)
 }
 
-/// Whether a compiled method's handler of deoptimisation begins there: that makes a method's callees return to it. It
-/// hands its own address on (`adr lr, .`).
+/// Whether code is returned to there: behind a call, or where a method's handler of deoptimisation begins, since that
+/// makes its callees return to it. It hands its own address on (`adr lr, .`).
+///
+/// Both are read at once. The verifier refuses what the compiler makes of a look at the handler alone: a comparison
+/// even if nothing was read.
 #[inline(always)]
-pub(in crate::walk) fn is_deopt_handler(memory: &impl Memory, pc: u64) -> bool {
-    pc & 3 == 0 && memory.word(pc).is_ok_and(|word| word as u32 == 0x1000_001e)
+pub(in crate::walk) fn is_returned_to(memory: &impl Memory, pc: u64) -> bool {
+    let Ok([before, word]) = memory.pair(pc.wrapping_sub(8)) else { return false };
+    ends_with_call(pc, before) || pc & 3 == 0 && word as u32 == 0x1000_001e
 }
 
 /// `mov x8, #139; svc #0`, by which handlers of signals return (`rt_sigreturn`).

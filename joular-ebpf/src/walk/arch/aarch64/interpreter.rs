@@ -82,7 +82,7 @@ pub(in crate::walk) fn entering(
         return None;
     }
     let sender_sp = walk.registers.sender_sp(jvm);
-    let is_of_method = memory.word(frame::method_slot(fp)).is_ok_and(|method| method == walk.registers.method());
+    let is_of_method = memory.word(frame::method_slot(fp)).unwrap_or(0) == walk.registers.method();
     if is_of_method {
         let [caller_fp, return_address] = memory.pair(fp).ok()?;
         // The frame pointer is set, but not all is stored.
@@ -90,7 +90,7 @@ pub(in crate::walk) fn entering(
             return Some((lr, above(sp, sender_sp), caller_fp));
         }
         // The caller may be the same method: its frame has another caller's stack pointer.
-        if memory.word(fp.wrapping_sub(8)).is_ok_and(|saved| saved == sender_sp) {
+        if memory.word(fp.wrapping_sub(8)).unwrap_or(0) == sender_sp {
             return None;
         }
     }

@@ -20,5 +20,5 @@ mod tests;
 
 pub use super::aarch64::dwarf;
 pub use colours::uncoloured;
-pub(in crate::walk) use instructions::{code_address, ends_with_call, is_deopt_handler};
+pub(in crate::walk) use instructions::{code_address, is_returned_to};
 pub use registers::Registers;

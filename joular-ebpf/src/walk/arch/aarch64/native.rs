@@ -1,21 +1,35 @@
 //! Applies rows of unwind tables: they say whether the return address is in the link register, or where it was saved.
 
-use super::{Registers, instructions::is_signal_return};
+use super::{
+    Registers,
+    instructions::{ends_with_call, is_signal_return},
+};
 use crate::{
     abi::{UnwindRow, rule, walk_end},
     walk::{
         End, Memory, Step, Walk,
-        arch::{code_address, ends_with_call},
-        native::{return_to, words},
+        arch::code_address,
+        native::{by_frame_pointer, interrupted, return_to, words},
     },
 };
 
 /// Whether the return address is on the stack from the call on.
 pub(in crate::walk) const CALL_PUSHES: bool = false;
 
-/// Goes on in the caller by a rule that says where the frame is.
+/// Goes on in the caller by a row.
 #[inline(always)]
-pub(in crate::walk) fn by_frame_rule(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> Step {
+pub(in crate::walk) fn by_row(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> Step {
+    match row.rule {
+        rule::ROOT => Err(End(walk_end::ROOT)),
+        rule::SIGNAL => interrupted(memory, walk),
+        rule::NONE => by_frame_pointer(memory, walk, End(walk_end::NO_RULE)),
+        _ => by_frame_address(memory, walk, row),
+    }
+}
+
+/// The frame address is a base register plus the row's words.
+#[inline(always)]
+fn by_frame_address(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> Step {
     let Registers { sp, fp, lr, .. } = walk.registers;
     let (frame_words, saved_at) = (words(row.cfa_words as i64), words(row.fp_words as i64));
     let base = match row.rule {
@@ -26,29 +40,34 @@ pub(in crate::walk) fn by_frame_rule(memory: &impl Memory, walk: &mut Walk, row:
         _ => return Err(End(walk_end::NO_RULE)),
     };
     let cfa = base.wrapping_add(frame_words);
+    if row.fp_words == 0 {
+        // A thread's first function may have 0 there.
+        return match lr {
+            _ if !walk.is_exact() => Err(End::IMPLAUSIBLE),
+            0 => Err(End(walk_end::ROOT)),
+            _ if is_link(memory, lr) => walk.return_to(lr, cfa, fp),
+            _ => Err(End::IMPLAUSIBLE),
+        };
+    }
+    // What was saved is part of a frame.
+    if cfa <= sp {
+        return Err(End::IMPLAUSIBLE);
+    }
     let slot = cfa.wrapping_add(saved_at);
     if matches!(row.rule, rule::SP_RETURN_ONLY | rule::FP_RETURN_ONLY) {
         let pc = memory.word(slot)?;
         return return_to(walk, pc, cfa, fp);
     }
-    if row.fp_words == 0 {
-        return if walk.is_exact() && is_link(memory, lr) {
-            return_to(walk, lr, cfa, fp)
-        } else {
-            Err(End::IMPLAUSIBLE)
-        };
-    }
     let [caller_fp, pc] = memory.pair(slot)?;
     return_to(walk, pc, cfa, caller_fp)
 }
 
-/// Whether a call has left that in the link register, or the kernel for a handler of signals. A thread's first function
-/// may have 0 there.
+/// Whether a call has left that in the link register, or the kernel for a handler of signals.
 #[inline(always)]
 fn is_link(memory: &impl Memory, lr: u64) -> bool {
     let pc = code_address(lr);
-    let is_return = memory.word(pc.wrapping_sub(8)).is_ok_and(|before| ends_with_call(pc, before));
-    is_return || lr == 0 || memory.word(pc).is_ok_and(is_signal_return)
+    let Ok([before, word]) = memory.pair(pc.wrapping_sub(8)) else { return false };
+    ends_with_call(pc, before) || is_signal_return(word)
 }
 
 /// Whether a rule is one that a stub of a JVM has.

@@ -11,12 +11,14 @@ const SEARCHED_WORDS: usize = 32;
 const MAX_SPILLED_BYTES: i64 = 4 << 10;
 
 /// The bytes that the code at the program counter will take off the stack before it goes elsewhere, with calls
-/// between. The block that was read is forgotten.
+/// between; 0 if it takes none. The block that was read is forgotten.
 #[inline(always)]
-pub(super) fn spilled_bytes(memory: &impl Memory, walk: &mut Walk) -> Option<u64> {
+pub(super) fn spilled_bytes(memory: &impl Memory, walk: &mut Walk) -> u64 {
     // There is no other room for so many bytes.
     walk.block.end = 0;
-    memory.block(walk.registers.pc, SEARCHED_WORDS as u32 * 8, &mut walk.block.words).ok()?;
+    if memory.block(walk.registers.pc, SEARCHED_WORDS as u32 * 8, &mut walk.block.words).is_err() {
+        return 0;
+    }
     let mut bytes = 0;
     for index in 0..SEARCHED_WORDS {
         // Every index is within; the mask tells the verifier so.
@@ -31,5 +33,5 @@ pub(super) fn spilled_bytes(memory: &impl Memory, walk: &mut Walk) -> Option<u64
         }
         bytes += stack_change(second);
     }
-    if bytes > 0 && bytes <= MAX_SPILLED_BYTES { Some(bytes as u64) } else { None }
+    if bytes > 0 && bytes <= MAX_SPILLED_BYTES { bytes as u64 } else { 0 }
 }

@@ -74,7 +74,7 @@ pub(in crate::walk) fn by_what_the_stack_holds(
     // somewhere else is of a caller.
     let link = code_address(lr);
     let is_own = link >= walk.block.start && link < walk.block.end;
-    let is_saved = memory.word(fp.wrapping_add(8)).is_ok_and(|pc| code_address(pc) == link);
+    let is_saved = code_address(memory.word(fp.wrapping_add(8)).unwrap_or(0)) == link;
     if has_frame_pointer && (is_own || is_saved) {
         return by_frame_pointer(memory, walk);
     }
@@ -102,7 +102,7 @@ fn caller_sp(memory: &impl Memory, jvm: &JvmUnwind, walk: &Walk) -> u64 {
     // Elsewhere, that register has anything, such as the stack pointer of a caller farther up.
     let expected = makes_room(jvm.sender_sp, bytes);
     for words in 2..MAX_ADAPTER_WORDS {
-        if memory.word(pc.wrapping_sub(words * 4)).is_ok_and(|word| word == expected) {
+        if memory.word(pc.wrapping_sub(words * 4)).unwrap_or(0) == expected {
             return sender_sp;
         }
     }

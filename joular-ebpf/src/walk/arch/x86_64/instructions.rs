@@ -311,10 +311,16 @@ pub(in crate::walk) const fn code_address(word: u64) -> u64 {
     word
 }
 
+/// Whether code is returned to there: behind a call, or at a handler of deoptimisation.
+#[inline(always)]
+pub(in crate::walk) fn is_returned_to(memory: &impl Memory, pc: u64) -> bool {
+    memory.word(pc.wrapping_sub(8)).is_ok_and(ends_with_call) || is_deopt_handler(memory, pc)
+}
+
 /// Whether these 8 bytes end with a call: `e8 rel32`, or through a register or
 /// memory (`ff /2`), whose operand takes up to 5 bytes.
 #[inline(always)]
-pub(in crate::walk) const fn ends_with_call(_: u64, before: u64) -> bool {
+const fn ends_with_call(before: u64) -> bool {
     before >> 24 & 0xff == 0xe8
         || is_indirect_call(before >> 48)
         || is_indirect_call(before >> 40)
@@ -331,7 +337,7 @@ const fn is_indirect_call(word: u64) -> bool {
 /// Whether a compiled method's handler of deoptimisation begins there: that makes a method's callees return to it. It
 /// hands its own address on: C2's by a call of what follows, C1's in `r10`.
 #[inline(always)]
-pub(in crate::walk) fn is_deopt_handler(memory: &impl Memory, pc: u64) -> bool {
+fn is_deopt_handler(memory: &impl Memory, pc: u64) -> bool {
     let (Ok(word), Ok(from_third)) = (memory.word(pc), memory.word(pc.wrapping_add(2))) else { return false };
     word == 0x2c83_4800_0000_00e8 || (word & 0xffff == 0xba49 && from_third == pc)
 }

@@ -16,5 +16,5 @@ mod tests;
 
 pub use super::x86_64::dwarf;
 pub use colours::uncoloured;
-pub(in crate::walk) use instructions::{code_address, ends_with_call, is_deopt_handler};
+pub(in crate::walk) use instructions::{code_address, is_returned_to};
 pub use registers::Registers;

@@ -5,7 +5,7 @@ use crate::{
     walk::{
         End, Memory, Step, Walk,
         arch::x86_64::plt,
-        native::{return_to, words},
+        native::{by_frame_pointer, interrupted, return_to, words},
     },
 };
 
@@ -13,16 +13,19 @@ use crate::{
 /// own.
 pub(in crate::walk) const CALL_PUSHES: bool = true;
 
-/// Goes on in the caller by a rule that says where the frame is.
+/// Goes on in the caller by a row.
 #[inline(always)]
-pub(in crate::walk) fn by_frame_rule(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> Step {
+pub(in crate::walk) fn by_row(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> Step {
     match row.rule {
         rule::SP => by_frame_address(memory, walk, row, walk.registers.sp),
         rule::FP => by_frame_address(memory, walk, row, walk.registers.fp),
+        rule::ROOT => Err(End(walk_end::ROOT)),
         rule::PLT => {
             let row = UnwindRow { cfa_words: plt::cfa_words(walk.registers.pc), fp_words: 0, ..row };
             by_frame_address(memory, walk, row, walk.registers.sp)
         }
+        rule::SIGNAL => interrupted(memory, walk),
+        rule::NONE => by_frame_pointer(memory, walk, End(walk_end::NO_RULE)),
         rule::KEPT_SP.. => {
             let kept = memory.word(walk.registers.sp.wrapping_add(words(row.cfa_words as i64)))?;
             let row = UnwindRow { cfa_words: (row.rule - rule::KEPT_SP) as i16, ..row };
@@ -46,7 +49,7 @@ pub(in crate::walk) const fn above_frame_pointer(fp: u64) -> u64 {
 
 /// The frame address is the base register plus the row's words.
 #[inline(always)]
-fn by_frame_address(memory: &impl Memory, walk: &mut Walk, row: UnwindRow, base: u64) -> Step {
+pub(in crate::walk) fn by_frame_address(memory: &impl Memory, walk: &mut Walk, row: UnwindRow, base: u64) -> Step {
     let cfa = base.wrapping_add(words(row.cfa_words as i64));
     // Mostly both stand side by side: one read.
     if row.fp_words == -2 {

@@ -1,1 +1,8 @@
-//! Tests what only x86-64 has.
+//! Tests what only aarch64 has.
+
+extern crate std;
+
+mod half_frames;
+mod interpreted;
+mod native;
+mod stub;

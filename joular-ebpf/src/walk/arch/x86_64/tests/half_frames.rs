@@ -1,15 +1,21 @@
 //! Tests code of a JVM that is making its frame or removing it, or has pushed something beside it.
 
-use std::vec;
+use super::std::{vec, vec::Vec};
 
-use super::{
-    hotspot::{
-        BODY, CALLEE, CALLER, Code, IN_LIBJVM, METHOD, NATIVE, RETURN, RUNTIME_STUB, WRAPPER, blob, caller_frame,
-        expect, leaf, process,
+use crate::{
+    abi::{CodeMapping, UnwindRow, rule, walk_end},
+    walk::{
+        Registers,
+        tests::{
+            STACK,
+            hotspot::{
+                BODY, CALLEE, CALLER, Code, IN_LIBJVM, METHOD, NATIVE, RETURN, RUNTIME_STUB, WRAPPER, blob,
+                caller_frame, expect, leaf, process,
+            },
+            native,
+        },
     },
-    *,
 };
-use crate::abi::rule;
 
 /// The byte before the program counter is the last one of `before`; the words are
 /// on the stack from the top on.
