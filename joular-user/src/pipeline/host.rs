@@ -59,50 +59,8 @@ fn name(given: Option<OsString>, own: &CStr) -> String {
 }
 
 fn cpu_model(cpuinfo: &str) -> Option<String> {
-    let line = cpuinfo.lines().find(|line| line.starts_with("model name") || line.starts_with("Model"));
-    line.map_or_else(|| arm_cores(cpuinfo), |line| Some(line.split_once(':')?.1.trim().to_owned()))
-}
-
-/// Cores by implementer and part (arch/arm64/include/asm/cputype.h in Linux).
-const ARM_CORES: [(&str, &str, &str); 20] = [
-    ("0x41", "0xd03", "Cortex-A53"),
-    ("0x41", "0xd05", "Cortex-A55"),
-    ("0x41", "0xd07", "Cortex-A57"),
-    ("0x41", "0xd08", "Cortex-A72"),
-    ("0x41", "0xd09", "Cortex-A73"),
-    ("0x41", "0xd0a", "Cortex-A75"),
-    ("0x41", "0xd0b", "Cortex-A76"),
-    ("0x41", "0xd0c", "Neoverse N1"),
-    ("0x41", "0xd0d", "Cortex-A77"),
-    ("0x41", "0xd40", "Neoverse V1"),
-    ("0x41", "0xd41", "Cortex-A78"),
-    ("0x41", "0xd42", "Cortex-A78AE"),
-    ("0x41", "0xd44", "Cortex-X1"),
-    ("0x41", "0xd46", "Cortex-A510"),
-    ("0x41", "0xd47", "Cortex-A710"),
-    ("0x41", "0xd48", "Cortex-X2"),
-    ("0x41", "0xd49", "Neoverse N2"),
-    ("0x41", "0xd4f", "Neoverse V2"),
-    ("0xc0", "0xac3", "Ampere-1"),
-    ("0xc0", "0xac4", "Ampere-1A"),
-];
-
-/// The kinds of cores of a machine whose kernel names no model, as on aarch64.
-fn arm_cores(cpuinfo: &str) -> Option<String> {
-    let values = |key: &'static str| {
-        let pairs = cpuinfo.lines().filter_map(|line| line.split_once(':'));
-        pairs.filter(move |(found, _)| found.trim() == key).map(|(_, value)| value.trim())
-    };
-    let mut cores: Vec<String> = Vec::new();
-    for (implementer, part) in values("CPU implementer").zip(values("CPU part")) {
-        let known = ARM_CORES.iter().find(|(by, number, _)| (*by, *number) == (implementer, part));
-        let unknown = || format!("implementer {implementer}, part {part}");
-        let name = known.map_or_else(unknown, |(.., name)| (*name).to_owned());
-        if !cores.contains(&name) {
-            cores.push(name);
-        }
-    }
-    (!cores.is_empty()).then(|| cores.join(" and "))
+    let line = cpuinfo.lines().find(|line| line.starts_with("model name") || line.starts_with("Model"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
 }
 
 fn memory_bytes(meminfo: &str) -> Option<u64> {
@@ -124,18 +82,6 @@ mod tests {
     #[test]
     fn model_and_memory_are_read_from_text() {
         assert_eq!(cpu_model("processor : 0\nmodel name\t: AMD EPYC 7763\n").as_deref(), Some("AMD EPYC 7763"));
-        let core =
-            |part: &str| format!("processor\t: 0\nCPU implementer\t: 0x41\nCPU variant\t: 0x3\nCPU part\t: {part}\n\n");
-        assert_eq!(cpu_model(&core("0xd0c").repeat(4)).as_deref(), Some("Neoverse N1"));
-        let [little, big, other] = ["0xd05", "0xd0b", "0x000"].map(core);
-        let both = format!("{little}{little}{big}{big}");
-        assert_eq!(cpu_model(&both).as_deref(), Some("Cortex-A55 and Cortex-A76"));
-        assert_eq!(cpu_model(&other).as_deref(), Some("implementer 0x41, part 0x000"));
-        assert_eq!(
-            cpu_model(&format!("{both}Model\t: Raspberry Pi 5 Model B\n")).as_deref(),
-            Some("Raspberry Pi 5 Model B")
-        );
-        assert_eq!(cpu_model("").as_deref(), None);
         assert_eq!(memory_bytes("MemTotal:       1024 kB\n"), Some(1_048_576));
         assert_eq!(memory_bytes("MemTotal: x kB\n"), None);
     }
