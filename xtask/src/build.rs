@@ -75,7 +75,7 @@ pub fn build_portable(profile: Profile, target: Target) -> Result<PathBuf> {
     let (name, folder) = profile.names();
     shell::step(&format!("building joular-bpf ({name}) for {triple}"));
     let paths_elsewhere = paths_elsewhere()?;
-    let flags = |option: &str| paths_elsewhere.iter().map(move |(from, to)| format!("{option}{from}={to}"));
+    let flags = |option: &'static str| paths_elsewhere.iter().map(move |(from, to)| format!("{option}{from}={to}"));
     let mut cargo = shell::cargo();
     cargo.args(["build", "--package", "joular-user", "--bin", "joular-bpf", "--profile", name, "--target", &triple]);
     // Of Rust, and of the C that some libraries contain.

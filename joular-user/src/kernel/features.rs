@@ -7,7 +7,7 @@ use perf_event::{Builder, events::Hardware};
 
 use super::{
     btf::{KernelTypes, VMLINUX_BTF},
-    hinted_pages::{PageTables, balanced_nodes},
+    hinted_pages::{self, PageTables, balanced_nodes},
     lsm,
     roots::KernelRoots,
     sampler::Sampler,
@@ -87,7 +87,11 @@ fn numa_balancing(roots: &KernelRoots) -> Option<Check> {
         return Some(Check::new("NUMA balancing", Verdict::Good, format!("on, over {nodes} nodes"), None));
     }
     let found = format!("on, over {nodes} nodes: many stacks of JVMs may be cut (`unreadable`)");
-    let advice = "let /proc/kallsyms show addresses (kernel.kptr_restrict), or record with the sysctl kernel.numa_balancing at 0";
+    let advice = if hinted_pages::CAN_BE_READ {
+        "let /proc/kallsyms show addresses (kernel.kptr_restrict), or record with the sysctl kernel.numa_balancing at 0"
+    } else {
+        "record with the sysctl kernel.numa_balancing at 0"
+    };
     Some(Check::new("NUMA balancing", Verdict::Limited, found, Some(advice)))
 }
 
@@ -174,10 +178,11 @@ mod tests {
     #[test]
     fn balancing_matters_only_where_there_are_nodes_to_balance() {
         let limited = Some(Verdict::Limited);
+        let readable = if hinted_pages::CAN_BE_READ { Some(Verdict::Good) } else { limited };
         for (setting, nodes, symbols, verdict) in [
             ("1\n", "0-1\n", "", limited),
             ("2\n", "0,2\n", "", limited),
-            ("1\n", "0-1\n", "ffffffff82a00010 D page_offset_base\n", Some(Verdict::Good)),
+            ("1\n", "0-1\n", "ffffffff82a00010 D page_offset_base\n", readable),
             ("1\n", "0\n", "", None),
             ("0\n", "0-7\n", "", None),
         ] {

@@ -9,6 +9,9 @@ use std::{
 
 use super::{cpus, kallsyms, roots::KernelRoots};
 
+/// Whether the programs know the processor's page tables.
+pub(super) const CAN_BE_READ: bool = cfg!(target_arch = "x86_64");
+
 /// What the programs are told, as their variables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PageTables {
@@ -28,7 +31,7 @@ pub(super) fn balanced_nodes(roots: &KernelRoots) -> Option<usize> {
 impl PageTables {
     /// Those of this host; by default such pages stay unreadable.
     pub(super) fn of(roots: &KernelRoots) -> Self {
-        if !cfg!(target_arch = "x86_64") || balanced_nodes(roots).is_none() {
+        if !CAN_BE_READ || balanced_nodes(roots).is_none() {
             return Self::default();
         }
         let symbols = File::open(roots.proc.join("kallsyms")).map(BufReader::new);
@@ -90,7 +93,7 @@ ffffffff82a00020 D physical_mask
             if let Some(setting) = setting {
                 write("proc/sys/kernel/numa_balancing", setting);
             }
-            let expected = if cfg!(target_arch = "x86_64") { expected } else { PageTables::default() };
+            let expected = if CAN_BE_READ { expected } else { PageTables::default() };
             assert_eq!(PageTables::of(&KernelRoots::below(root.path())), expected, "{nodes} {setting:?} {symbols}");
         }
     }
