@@ -207,14 +207,17 @@ enum Kept {
 impl Kept {
     /// The rule for a frame address that is found by this one, if a row can express it.
     fn rule(&self, base: u8, cfa_words: i16) -> Option<Rule> {
+        let fp_words = |words: i64| i8::try_from(words).ok();
+        let below = |words: i64| fp_words(words).filter(|words| *words != 0);
         let (rule, fp_words) = match (self, base) {
-            (Self::InRegisters, _) => return Some(Rule { rule: base, cfa_words, fp_words: 0 }),
-            (Self::Pair(words), _) => (base, *words),
-            (Self::Return(words), rule::SP) => (rule::SP_RETURN_ONLY, *words),
-            (Self::Return(words), rule::FP) => (rule::FP_RETURN_ONLY, *words),
+            (Self::InRegisters, _) => (base, 0),
+            (Self::Pair(words), _) if below(*words).is_some() => (base, below(*words)?),
+            (Self::Pair(words), rule::SP) => (rule::SP_PAIR, fp_words(words.checked_add(cfa_words.into())?)?),
+            (Self::Pair(words), rule::FP) => (rule::FP_PAIR, fp_words(words.checked_add(cfa_words.into())?)?),
+            (Self::Return(words), rule::SP) => (rule::SP_RETURN_ONLY, below(*words)?),
+            (Self::Return(words), rule::FP) => (rule::FP_RETURN_ONLY, below(*words)?),
             _ => return None,
         };
-        let fp_words = i8::try_from(fp_words).ok().filter(|words| *words != 0)?;
         Some(Rule { rule, cfa_words, fp_words })
     }
 }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::arch::{
     RegisterSet, Rule,
-    state::{Base, Convention, State, Value, WORD},
+    state::{Base, Convention, Place, State, Value, WORD},
     words,
 };
 
@@ -25,7 +25,7 @@ pub fn called() -> State {
 
 /// How to get to the caller from here.
 pub fn rule(state: &State) -> Rule {
-    if state.fp() == Value::Outermost {
+    if state.fp() == Value::Outermost || is_above_frame(state.sp()) {
         return Rule::only(rule::ROOT);
     }
     let base = state.base().and_then(|(rule, bytes)| {
@@ -34,6 +34,12 @@ pub fn rule(state: &State) -> Rule {
     });
     let rule = kept(state).zip(base).and_then(|(kept, (base, cfa_words))| kept.rule(base, cfa_words));
     rule.unwrap_or(Rule::UNSUPPORTED)
+}
+
+/// Whether the stack pointer is where nothing of the function is: only a thread's first code takes words from there,
+/// which were put onto its empty stack for it (the `clone` of older musl).
+fn is_above_frame(sp: Value) -> bool {
+    matches!(sp, Value::Stack(Place { base: Base::Frame, offset: 1.. }))
 }
 
 /// What is on the stack is preferred: registers tell nothing in a frame that called another.

@@ -266,7 +266,7 @@ fn table_rule(cfa: (u16, i64), return_address: Saved, fp: Saved) -> Rule {
 }
 
 #[test]
-fn a_row_of_a_table_has_one_of_four_shapes() {
+fn a_row_of_a_table_has_one_of_some_shapes() {
     use Saved::{At, InRegister, Lost, Otherwise};
     let rule = |rule, cfa_words, fp_words| Rule { rule, cfa_words, fp_words };
     for (cfa, return_address, fp, expected) in [
@@ -274,13 +274,17 @@ fn a_row_of_a_table_has_one_of_four_shapes() {
         ((31, 48), InRegister, InRegister, rule(rule::SP, 6, 0)),
         ((31, 48), At(-40), At(-48), rule(rule::SP, 6, -6)),
         ((29, 48), At(-40), At(-48), rule(rule::FP, 6, -6)),
+        ((31, 2048), At(-2040), At(-2048), rule(rule::SP_PAIR, 256, 0)),
+        ((29, 2048), At(-2024), At(-2032), rule(rule::FP_PAIR, 256, 2)),
+        ((31, 1024), At(-1016), At(-1024), rule(rule::SP, 128, -128)),
         ((31, 16), At(-16), InRegister, rule(rule::SP_RETURN_ONLY, 2, -2)),
         ((29, 16), At(-8), Lost, rule(rule::FP_RETURN_ONLY, 2, -1)),
         ((31, 0), Lost, InRegister, Rule::only(rule::ROOT)),
         // Not beside each other, the frame pointer alone, too far away, not by words, by another register.
         ((31, 48), At(-48), At(-40), Rule::UNSUPPORTED),
         ((31, 48), InRegister, At(-48), Rule::UNSUPPORTED),
-        ((31, 2048), At(-2040), At(-2048), Rule::UNSUPPORTED),
+        ((31, 4096), At(-2040), At(-2048), Rule::UNSUPPORTED),
+        ((31, 2048), At(-2040), InRegister, Rule::UNSUPPORTED),
         ((31, 20), InRegister, InRegister, Rule::UNSUPPORTED),
         ((19, 48), At(-40), At(-48), Rule::UNSUPPORTED),
         ((31, 48), Otherwise, At(-48), Rule::UNSUPPORTED),

@@ -2,11 +2,17 @@
 
 #![allow(clippy::single_range_in_vec_init, reason = "a list of ranges may have one")]
 
+use std::{collections::BTreeSet, io::Read as _};
+
 use joular_ebpf::abi::{UnwindRow, rule};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{arch::Aarch64, elf::Elf, unwind::eh_frame};
+use crate::{
+    arch::{Aarch64, Flow},
+    elf::Elf,
+    unwind::eh_frame,
+};
 
 const SP: fn(i16, i8) -> Rule = |cfa_words, fp_words| Rule { rule: rule::SP, cfa_words, fp_words };
 const FP: fn(i16, i8) -> Rule = |cfa_words, fp_words| Rule { rule: rule::FP, cfa_words, fp_words };
@@ -48,7 +54,8 @@ fn a_leaf_that_moves_the_stack_pointer_keeps_the_return_address_in_its_register(
     expect(&leaf, &[SP(0, 0), SP(8, 0), SP(8, 0), SP(8, 0), SP(8, 0), SP(0, 0)]);
     // mov x9, #0x2230; sub sp, sp, x9; stp x29, x30, [sp, #-16]!; ret
     let far = [0xd284_4609, 0xcb29_63ff, 0xa9bf_7bfd, 0xd65f_03c0];
-    expect(&far, &[SP(0, 0), SP(0, 0), SP(0x446, 0), Rule::UNSUPPORTED]);
+    let pair = Rule { rule: rule::SP_PAIR, cfa_words: 0x448, fp_words: 0 };
+    expect(&far, &[SP(0, 0), SP(0, 0), SP(0x446, 0), pair]);
 }
 
 #[test]
@@ -100,6 +107,9 @@ fn what_throws_the_frame_pointer_away_was_called_by_nobody() {
         [0xd400_0001, 0xb400_0040, 0xd65f_03c0, 0xd280_001d, 0xa8c1_03e1, 0xd63f_0020, 0xd280_0ba8, 0xd400_0001];
     let (called, root) = (SP(0, 0), Rule::only(rule::ROOT));
     expect(&clone, &[called, called, called, called, root, root, root, root]);
+    // The same without mov x29, #0: it takes words from above its frame.
+    let clone = [0xd400_0001, 0xb400_0040, 0xd65f_03c0, 0xa8c1_03e1, 0xd63f_0020, 0xd280_0ba8, 0xd400_0001];
+    expect(&clone, &[called, called, called, called, root, root, root]);
 }
 
 #[test]
@@ -139,6 +149,43 @@ fn code_says_what_its_compiler_says() {
         }
         assert!(told > 80 && alike * 10 > told * 8, "{name}: {alike} of {told}");
     }
+}
+
+/// Stubs of a JVM. Some keep a return address in its register while they have a frame.
+#[test]
+fn stubs_of_a_jvm_leave_the_stack_as_it_was() {
+    let mut text = String::new();
+    crate::arch::aarch64_fixture("stubs.txt").read_to_string(&mut text).unwrap();
+    let mut stubs: Vec<(&str, Vec<u32>)> = Vec::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        match (line.strip_prefix("  "), stubs.last_mut()) {
+            (Some(words), Some((_, stub))) => {
+                stub.extend(words.split(' ').map(|word| u32::from_str_radix(word, 16).unwrap()));
+            }
+            _ => stubs.push((line, Vec::new())),
+        }
+    }
+    let mut with_a_moved_stack_pointer = BTreeSet::new();
+    for (name, words) in &stubs {
+        let (bytes, mut returns) = (code(words), 0);
+        for line in flow::lines::<Aarch64>(&bytes) {
+            assert_ne!(line.rule, Rule::UNSUPPORTED, "{name}: {line:x?}");
+            if line.rule.fp_words == 0 && line.rule.cfa_words > 0 {
+                with_a_moved_stack_pointer.insert(*name);
+            }
+            let places = line.start as usize..line.end as usize;
+            for instruction in Aarch64::instructions(&bytes[places], 0) {
+                if Aarch64::step(&instruction).flow == Flow::Return {
+                    assert_eq!(line.rule, Aarch64::AS_CALLED, "{name}: {line:x?}");
+                    returns += 1;
+                }
+            }
+        }
+        assert!(returns > 0, "{name}");
+    }
+    assert!(stubs.len() > 5);
+    let expected = ["sha256_implCompress", "sha512_implCompress", "string_indexof_linear_ll"];
+    assert_eq!(with_a_moved_stack_pointer, BTreeSet::from(expected));
 }
 
 proptest! {
