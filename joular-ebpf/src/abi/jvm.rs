@@ -93,6 +93,11 @@ pub mod sender_sp {
     pub const X13: u32 = 13;
     /// Since JDK 20.
     pub const X19: u32 = 19;
+
+    /// That of a JDK of this feature release.
+    pub const fn of_jdk(feature: u32) -> u32 {
+        if feature < 20 { X13 } else { X19 }
+    }
 }
 
 /// Fields of `jdk.internal.vm.Continuation` and `jdk.internal.vm.StackChunk`, by their offsets: where the frames of a

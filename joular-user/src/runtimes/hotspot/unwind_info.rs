@@ -1,7 +1,7 @@
 //! Puts together what the kernel side needs to walk through one JVM's code.
 
 use joular_ebpf::{
-    abi::{AddressRange, JvmUnwind, MAX_CODE_HEAPS},
+    abi::{AddressRange, JvmUnwind, MAX_CODE_HEAPS, sender_sp},
     walk::arch::interpreter,
 };
 
@@ -223,6 +223,7 @@ pub fn jvm_unwind(
         pool_holder: layout.method.pool_holder,
         klass_name: layout.method.klass_name,
         bcp_words: interpreter::BCP_WORDS,
+        sender_sp: sender_sp::of_jdk(layout.feature),
         ..JvmUnwind::default()
     };
     for (slot, heap) in unwind.code_heaps.iter_mut().zip(cache.heaps.iter().take(MAX_CODE_HEAPS)) {
