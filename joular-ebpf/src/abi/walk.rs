@@ -57,7 +57,7 @@ pub struct UnwindRow {
     pub cfa_words: i16,
     /// Where the caller's frame pointer is saved, in words from the canonical
     /// frame address; 0: it is still in its register. On aarch64 the return address is in
-    /// the word above it, and 0 says that both are in their registers.
+    /// the word above it, and 0 says that both are in their registers; [`rule`] has exceptions.
     pub fp_words: i8,
     /// One of [`rule`]'s.
     pub rule: u8,
@@ -138,6 +138,10 @@ pub mod rule {
     /// caller's frame pointer is still in its register.
     pub const SP_RETURN_ONLY: u8 = 8;
     pub const FP_RETURN_ONLY: u8 = 9;
+    /// As [`SP`] and [`FP`] on aarch64, of frames so large that the pair is too far below the frame address for
+    /// `fp_words`: the words are counted upwards from the rule's register instead, and 0 is a place like any other.
+    pub const SP_PAIR: u8 = 10;
+    pub const FP_PAIR: u8 = 11;
     /// From here on: the stack pointer was aligned. What it was before is kept in the word that is
     /// `cfa_words` above the stack pointer, and the frame address is as many words above that as the
     /// rule is above this one.
