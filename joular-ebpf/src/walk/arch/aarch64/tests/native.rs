@@ -63,7 +63,7 @@ fn the_caller_of_a_function_that_is_entered_is_in_the_link_register() {
     let mut process = process(row(0x100, rule::SP, 4, -4));
     process.words(STACK, &[0, IN_ROOT]);
     let mut walk = Box::new(Walk::EMPTY);
-    let lr = CALLEE + 8 | SIGNATURE;
+    let lr = (CALLEE + 8) | SIGNATURE;
     let leaf = FrameWord::native(5);
     let of = ProcessUnwind { mapping_count: 1, ..ProcessUnwind::default() };
     assert_eq!(walk.begin_in_caller(&process, Registers { lr, ..registers(7) }, of, leaf), Ok(()));
