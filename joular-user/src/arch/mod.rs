@@ -102,6 +102,13 @@ pub trait Arch: Default {
     /// function before, some may have made a part of it. Code that is not movable may have it as a number.
     fn taken_address(&mut self, instruction: &Self::Instruction, is_movable: bool) -> Option<u64>;
 
+    /// Places in code, in order, at or right behind instructions that have an address as an operand. The code's first
+    /// byte is at `start`.
+    fn places_that_name(code: &[u8], start: u64, address: u64) -> impl Iterator<Item = u64>;
+
+    /// The same of instructions that call or jump to an address that is one of those meant.
+    fn places_that_lead(code: &[u8], start: u64, is_meant: impl Fn(u64) -> bool) -> impl Iterator<Item = u64>;
+
     /// Whether a function may end with this code, up to the address `end`. `is_code` says whether a function may
     /// be at an address.
     fn ends_function(code: &[u8], end: u32, is_code: impl Fn(u32) -> bool) -> bool;

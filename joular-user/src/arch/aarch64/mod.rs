@@ -140,6 +140,29 @@ impl Arch for Aarch64 {
         address.filter(|address| address.is_multiple_of(INSTRUCTION_BYTES as u64))
     }
 
+    fn places_that_name(code: &[u8], start: u64, address: u64) -> impl Iterator<Item = u64> {
+        let mut arch = Self::default();
+        Self::instructions(code, start).filter_map(move |instruction| {
+            let named = match instruction.operation {
+                Operation::Address { address, .. } => Some(address),
+                Operation::Add { from, bytes, .. } => arch.held(from).map(|page| page.wrapping_add_signed(bytes)),
+                Operation::Access(Access { base, offset, .. }) => {
+                    arch.held(base).map(|page| page.wrapping_add_signed(offset))
+                }
+                _ => None,
+            };
+            arch.remember(&instruction);
+            (named == Some(address)).then_some(instruction.at)
+        })
+    }
+
+    fn places_that_lead(code: &[u8], start: u64, is_meant: impl Fn(u64) -> bool) -> impl Iterator<Item = u64> {
+        Self::instructions(code, start).filter_map(move |instruction| match instruction.operation {
+            Operation::Call(target) | Operation::Jump(target) if is_meant(target) => Some(instruction.at),
+            _ => None,
+        })
+    }
+
     fn ends_function(code: &[u8], end: u32, is_code: impl Fn(u32) -> bool) -> bool {
         let Some(word) = code.last_chunk().map(|word| u32::from_le_bytes(*word)) else { return false };
         let at = u64::from(end).wrapping_sub(INSTRUCTION_BYTES as u64);

@@ -103,6 +103,23 @@ impl Arch for X86_64 {
         }
     }
 
+    fn places_that_name(code: &[u8], start: u64, address: u64) -> impl Iterator<Item = u64> {
+        code.array_windows().enumerate().filter_map(move |(at, operand)| {
+            let end = start.wrapping_add(at as u64 + 4);
+            let named = displaced(end, *operand);
+            // A byte that it is compared with may come after it.
+            (named == address || named.wrapping_add(1) == address).then_some(end)
+        })
+    }
+
+    fn places_that_lead(code: &[u8], start: u64, is_meant: impl Fn(u64) -> bool) -> impl Iterator<Item = u64> {
+        code.array_windows().enumerate().filter_map(move |(at, instruction)| {
+            let [0xe8 | 0xe9, a, b, c, d] = *instruction else { return None };
+            let end = start.wrapping_add(at as u64 + 5);
+            is_meant(displaced(end, [a, b, c, d])).then_some(end)
+        })
+    }
+
     fn ends_function(code: &[u8], end: u32, is_code: impl Fn(u32) -> bool) -> bool {
         const RET: u8 = 0xc3;
         const HLT: u8 = 0xf4;
@@ -161,6 +178,11 @@ impl Arch for X86_64 {
         let displacement = if displacement.is_empty() { 0 } else { displacement.parse().ok()? };
         Some(ArgumentPlace { register: saved_at(base)?, in_memory: 1, displacement })
     }
+}
+
+/// What an operand before an instruction's end names.
+fn displaced(end: u64, operand: [u8; 4]) -> u64 {
+    end.wrapping_add_signed(i32::from_le_bytes(operand).into())
 }
 
 /// What is moved to a register of 64 bits.

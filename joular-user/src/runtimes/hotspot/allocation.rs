@@ -22,6 +22,7 @@ use super::{
     threads::ThreadLayout,
 };
 use crate::{
+    arch::Native,
     elf::{Elf, ElfError},
     runtimes::{AllocationFunctions, AllocationSites, NotNow},
 };
@@ -71,7 +72,7 @@ fn functions(jvm: &Jvm, library: &File) -> Result<Option<AllocationFunctions>, N
     if !anchors.thread_functions.iter().all(|function| code.contains(function)) {
         return Err(NotNow);
     }
-    Ok(allocation_search::find(&elf, anchors).ok().flatten())
+    Ok(allocation_search::find::<Native>(&elf, anchors).ok().flatten())
 }
 
 /// `None`: the symbols were stripped, or this version has others.

@@ -9,11 +9,11 @@
 //!
 //! The end of a thread is seen at its destructor, which is in the table of virtual functions that each thread begins with.
 
-use std::{collections::BTreeSet, ops::Range};
+use std::{collections::BTreeSet, marker::PhantomData, ops::Range};
 
 use super::arguments::{self, Path};
 use crate::{
-    arch::Native,
+    arch::Arch,
     elf::{Elf, ElfError},
     runtimes::AllocationFunctions,
 };
@@ -38,8 +38,8 @@ pub struct Anchors {
 }
 
 /// The functions in a file that was stripped. `None`: they cannot be told from others.
-pub fn find(elf: &Elf<'_>, anchors: Anchors) -> Result<Option<AllocationFunctions>, ElfError> {
-    let Some(code) = Code::read(elf)? else { return Ok(None) };
+pub fn find<A: Arch>(elf: &Elf<'_>, anchors: Anchors) -> Result<Option<AllocationFunctions>, ElfError> {
+    let Some(code) = Code::<A>::read(elf)? else { return Ok(None) };
     let Some((in_new_buffer, outside_buffer)) = code.allocation_functions(anchors.flag) else { return Ok(None) };
     let Some(thread_ended) = code.destructor(anchors.thread_table, anchors.thread_functions) else { return Ok(None) };
     let segment = elf.code().next().ok_or(ElfError::Malformed("it has no code"))?;
@@ -51,13 +51,14 @@ pub fn find(elf: &Elf<'_>, anchors: Anchors) -> Result<Option<AllocationFunction
 }
 
 /// The code of a file, and where its functions begin.
-struct Code {
+struct Code<A> {
     bytes: Vec<u8>,
     start: u64,
     starts: Vec<u64>,
+    arch: PhantomData<A>,
 }
 
-impl Code {
+impl<A: Arch> Code<A> {
     /// `None`: the file does not say where its functions begin.
     fn read(elf: &Elf<'_>) -> Result<Option<Self>, ElfError> {
         let text = elf.section_range(".text")?;
@@ -66,7 +67,12 @@ impl Code {
         }
         let mut starts = elf.function_starts()?;
         starts.retain(|start| text.contains(start));
-        Ok((!starts.is_empty()).then_some(Self { bytes: elf.code_at(&text)?, start: text.start, starts }))
+        Ok((!starts.is_empty()).then_some(Self {
+            bytes: elf.code_at(&text)?,
+            start: text.start,
+            starts,
+            arch: PhantomData,
+        }))
     }
 
     /// Functions that report an object in a new buffer and outside of one.
@@ -106,25 +112,16 @@ impl Code {
         })
     }
 
-    /// Functions in which an operand is at an address, relative to the instruction.
+    /// Functions in which an operand is at an address.
     fn functions_that_name(&self, address: u64) -> BTreeSet<u64> {
-        let named = self.bytes.windows(4).enumerate().filter_map(|(at, operand)| {
-            let end = self.start.wrapping_add(at as u64 + 4);
-            let named = displaced(end, operand.try_into().ok()?);
-            // A byte that it is compared with may come after it.
-            (named == address || named.wrapping_add(1) == address).then(|| self.function_at(end)).flatten()
-        });
-        bounded(named)
+        let places = A::places_that_name(&self.bytes, self.start, address);
+        bounded(places.filter_map(|place| self.function_at(place)))
     }
 
     /// Functions that call or jump to the beginning of one of these.
     fn callers(&self, functions: &BTreeSet<u64>) -> BTreeSet<u64> {
-        let callers = self.bytes.windows(5).enumerate().filter_map(|(at, instruction)| {
-            let [0xe8 | 0xe9, a, b, c, d] = *instruction else { return None };
-            let end = self.start.wrapping_add(at as u64 + 5);
-            functions.contains(&displaced(end, [a, b, c, d])).then(|| self.function_at(end)).flatten()
-        });
-        bounded(callers)
+        let places = A::places_that_lead(&self.bytes, self.start, |address| functions.contains(&address));
+        bounded(places.filter_map(|place| self.function_at(place)))
     }
 
     fn callees(&self, functions: &BTreeSet<u64>) -> BTreeSet<u64> {
@@ -136,7 +133,7 @@ impl Code {
     fn calls(&self, function: u64) -> Vec<arguments::Call> {
         let Some(range) = self.range_of(function) else { return Vec::new() };
         match self.bytes.get(range) {
-            Some(bytes) if bytes.len() <= MAX_FUNCTION_BYTES => arguments::calls::<Native>(bytes, function),
+            Some(bytes) if bytes.len() <= MAX_FUNCTION_BYTES => arguments::calls::<A>(bytes, function),
             _ => Vec::new(),
         }
     }
@@ -173,11 +170,6 @@ fn bounded(functions: impl Iterator<Item = u64>) -> BTreeSet<u64> {
     found
 }
 
-/// What an operand before an instruction's end names.
-fn displaced(end: u64, operand: [u8; 4]) -> u64 {
-    end.wrapping_add_signed(i32::from_le_bytes(operand).into())
-}
-
 /// The two functions to which a function reports an object, in a new buffer and outside of one, if it does.
 fn told(calls: &[arguments::Call]) -> Option<(u64, u64)> {
     let thread = |path: Option<Path>| path.filter(|path| path.argument == 0 && path.loads() == 1);
@@ -202,6 +194,7 @@ fn told(calls: &[arguments::Call]) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arch::{Aarch64, X86_64};
 
     const FLAG: u64 = 0x9000;
     const TABLE: u64 = 0xa000;
@@ -243,8 +236,8 @@ mod tests {
         ]
     }
 
-    fn code(functions: impl IntoIterator<Item = (u64, Vec<u8>)>) -> Code {
-        let mut code = Code { bytes: vec![0x90; 0x7000], start: 0x1000, starts: Vec::new() };
+    fn code(functions: impl IntoIterator<Item = (u64, Vec<u8>)>) -> Code<X86_64> {
+        let mut code = Code { bytes: vec![0x90; 0x7000], start: 0x1000, starts: Vec::new(), arch: PhantomData };
         let told = [IN_NEW, OUTSIDE].map(|start| (start, RETURN.to_vec()));
         for (start, bytes) in functions.into_iter().chain(told) {
             let at = code.offset(start);
@@ -280,6 +273,43 @@ mod tests {
         ] {
             assert_eq!(code(functions).allocation_functions(FLAG), expected, "{of}");
         }
+    }
+
+    /// A function of aarch64, with the address of its first instruction.
+    fn words(start: u64, words: &[u32]) -> (u64, Vec<u8>) {
+        (start, words.iter().flat_map(|word| word.to_le_bytes()).collect())
+    }
+
+    #[test]
+    fn functions_of_aarch64_are_found_too() {
+        // adrp x0, 0x9000; ldrb w0, [x0]; b 0x4000; and what takes thread and object from the record
+        let asks = words(0x1000, &[0x9000_0040, 0x3940_0000, 0x1400_0bfe]);
+        let tells = [
+            0xaa00_03f3, // mov x19, x0
+            0xf940_0808, // ldr x8, [x0, #16]
+            0xf940_0101, // ldr x1, [x8]
+            0xf940_0404, // ldr x4, [x0, #8]
+            0x97ff_f7fc, // bl 0x2000
+            0xf940_0a68, // ldr x8, [x19, #16]
+            0xf940_0101, // ldr x1, [x8]
+            0xf940_0663, // ldr x3, [x19, #8]
+            0x17ff_fbf8, // b 0x3000
+        ];
+        // adrp x8, 0xa000; add x8, x8, #0; ret, and one that calls that
+        let (destroys, frees) = (0x5000, 0x5100);
+        let destroy = words(destroys, &[0xb000_0028, 0x9100_0108, 0xd65f_03c0]);
+        let free = words(frees, &[0xaa00_03f3, 0x97ff_ffbf, 0xd65f_03c0]);
+        let told = [IN_NEW, OUTSIDE].map(|start| words(start, &[0xd65f_03c0]));
+        let mut code = Code::<Aarch64> { bytes: vec![0; 0x7000], start: 0x1000, starts: Vec::new(), arch: PhantomData };
+        for (start, bytes) in [asks, words(0x4000, &tells), destroy, free].into_iter().chain(told) {
+            let at = code.offset(start);
+            code.bytes[at..at + bytes.len()].copy_from_slice(&bytes);
+            code.starts.push(start);
+        }
+        code.starts.sort_unstable();
+        assert_eq!(code.allocation_functions(FLAG), Some((IN_NEW, OUTSIDE)));
+        assert_eq!(code.allocation_functions(FLAG + 8), None);
+        assert_eq!(code.destructor(TABLE, [0x1000, destroys, frees, IN_NEW]), Some(destroys));
     }
 
     #[test]

@@ -314,5 +314,7 @@ pub(super) const fn is_restore_of_stack(word: u32) -> bool {
 /// What an adapter does first: `mov x, sp` with the number of a register, and `sub sp, sp, #bytes`.
 #[inline(always)]
 pub(super) const fn makes_room(register: u32, bytes: u64) -> u64 {
-    (0x9100_03e0 | register & 31) as u64 | (0xd100_03ff | (bytes as u32 & 0xfff) << 10) as u64 * (1 << 32)
+    let mov = 0x9100_03e0 | register & 31;
+    let sub = 0xd100_03ff | (bytes as u32 & 0xfff) << 10;
+    mov as u64 | (sub as u64) << 32
 }

@@ -31,16 +31,19 @@ pub(in crate::walk) fn by_row(memory: &impl Memory, walk: &mut Walk, row: Unwind
 #[inline(always)]
 fn by_frame_address(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> Step {
     let Registers { sp, fp, lr, .. } = walk.registers;
-    let (frame_words, saved_at) = (words(row.cfa_words as i64), words(row.fp_words as i64));
+    let is_counted_up = matches!(row.rule, rule::SP_PAIR | rule::FP_PAIR);
+    let frame_bytes = words(row.cfa_words as i64);
+    let saved_at = words(row.fp_words as i64).wrapping_add(if is_counted_up { 0 } else { frame_bytes });
+    let is_saved = is_counted_up || row.fp_words != 0;
     let base = match row.rule {
-        rule::SP | rule::SP_RETURN_ONLY if walk.registers.has_sp() => sp,
+        rule::SP | rule::SP_RETURN_ONLY | rule::SP_PAIR if walk.registers.has_sp() => sp,
         // A frame pointer leads to the pair that was saved, in all code that has one.
-        rule::SP if row.fp_words != 0 => fp.wrapping_sub(saved_at).wrapping_sub(frame_words),
-        rule::FP | rule::FP_RETURN_ONLY => fp,
+        rule::SP | rule::SP_PAIR if is_saved => fp.wrapping_sub(saved_at),
+        rule::FP | rule::FP_RETURN_ONLY | rule::FP_PAIR => fp,
         _ => return Err(End(walk_end::NO_RULE)),
     };
-    let cfa = base.wrapping_add(frame_words);
-    if row.fp_words == 0 {
+    let cfa = base.wrapping_add(frame_bytes);
+    if !is_saved {
         // A thread's first function may have 0 there.
         return match lr {
             _ if !walk.is_exact() => Err(End::IMPLAUSIBLE),
@@ -53,7 +56,7 @@ fn by_frame_address(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> St
     if cfa <= sp {
         return Err(End::IMPLAUSIBLE);
     }
-    let slot = cfa.wrapping_add(saved_at);
+    let slot = base.wrapping_add(saved_at);
     if matches!(row.rule, rule::SP_RETURN_ONLY | rule::FP_RETURN_ONLY) {
         let pc = memory.word(slot)?;
         return return_to(walk, pc, cfa, fp);
@@ -73,7 +76,7 @@ fn is_link(memory: &impl Memory, lr: u64) -> bool {
 /// Whether a rule is one that a stub of a JVM has.
 #[inline(always)]
 pub(in crate::walk) const fn is_of_stub(of: u8) -> bool {
-    matches!(of, rule::SP | rule::FP | rule::SP_RETURN_ONLY | rule::FP_RETURN_ONLY)
+    matches!(of, rule::SP | rule::FP | rule::SP_RETURN_ONLY | rule::FP_RETURN_ONLY | rule::SP_PAIR | rule::FP_PAIR)
 }
 
 /// The stack pointer of the caller of a frame whose frame pointer is this: a bound, since the pair that it points at is

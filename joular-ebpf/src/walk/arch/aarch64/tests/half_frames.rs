@@ -47,10 +47,10 @@ const fn raise(bytes: u32) -> u32 {
 }
 /// stp fp, lr, [sp, #n]; ldp fp, lr, [sp, #n]
 const fn save(bytes: u32) -> u32 {
-    0xa900_7bfd | bytes / 8 << 15
+    0xa900_7bfd | (bytes / 8) << 15
 }
 const fn restore(bytes: u32) -> u32 {
-    0xa940_7bfd | bytes / 8 << 15
+    0xa940_7bfd | (bytes / 8) << 15
 }
 
 /// Puts instructions so that the one after `before` stands at the address.

@@ -31,6 +31,10 @@ fn each_rule_leads_to_the_caller() {
         (rule::SP_RETURN_ONLY, 2, -2, Some(STACK), STACK + 0x10, fp),
         (rule::SP_RETURN_ONLY, 4, -1, Some(STACK + 0x18), STACK + 0x20, fp),
         (rule::FP_RETURN_ONLY, 4, -4, Some(fp), fp + 0x20, fp),
+        (rule::SP_PAIR, 256, 0, Some(STACK), STACK + 0x800, SAVED),
+        (rule::SP_PAIR, 256, 2, Some(STACK + 0x10), STACK + 0x800, SAVED),
+        (rule::FP_PAIR, 256, 2, Some(fp + 0x10), fp + 0x800, SAVED),
+        (rule::FP_PAIR, 256, -1, Some(fp - 8), fp + 0x800, SAVED),
         // By frame pointers, for want of a rule: the stack pointer is not known.
         (rule::NONE, 0, 0, Some(fp), fp + 0x11, SAVED),
     ] {
@@ -59,7 +63,7 @@ fn the_caller_of_a_function_that_is_entered_is_in_the_link_register() {
     let mut process = process(row(0x100, rule::SP, 4, -4));
     process.words(STACK, &[0, IN_ROOT]);
     let mut walk = Box::new(Walk::EMPTY);
-    let lr = CALLEE + 8 | SIGNATURE;
+    let lr = (CALLEE + 8) | SIGNATURE;
     let leaf = FrameWord::native(5);
     let of = ProcessUnwind { mapping_count: 1, ..ProcessUnwind::default() };
     assert_eq!(walk.begin_in_caller(&process, Registers { lr, ..registers(7) }, of, leaf), Ok(()));
@@ -113,6 +117,8 @@ fn behind_a_frame_pointer_the_stack_pointer_is_found_by_the_next_row() {
         (rule::SP, 8, -8, 4, walk_end::CHAIN),
         (rule::SP, 8, -6, 4, walk_end::CHAIN),
         (rule::FP, 8, -8, 4, walk_end::CHAIN),
+        (rule::SP_PAIR, 8, 0, 4, walk_end::CHAIN),
+        (rule::SP_PAIR, 8, 2, 4, walk_end::CHAIN),
         (rule::SP, 8, 0, 2, walk_end::NO_RULE),
         (rule::SP_RETURN_ONLY, 8, -8, 2, walk_end::NO_RULE),
     ] {
@@ -123,6 +129,7 @@ fn behind_a_frame_pointer_the_stack_pointer_is_found_by_the_next_row() {
         // Above the frame that was found by the frame pointer.
         let cfa = match rule {
             rule::FP => caller_fp + 64,
+            rule::SP_PAIR => caller_fp + 64 - fp_words as u64 * 8,
             _ => caller_fp.wrapping_sub((i64::from(fp_words) * 8) as u64),
         };
         process.words(cfa, &[0, IN_ROOT]);
