@@ -71,10 +71,12 @@ pub(in crate::walk) fn by_what_the_stack_holds(
         return by_link(memory, tables, jvm, walk, caller_sp(memory, jvm, walk));
     }
     // Of a frame that was made, the register still has the return address, or that of a call since then. What is
-    // somewhere else is of a caller.
+    // somewhere else is of a caller. All methods of the interpreter return to the same few places, and what they call
+    // makes no frame, if it has no row.
     let link = code_address(lr);
     let is_own = link >= walk.block.start && link < walk.block.end;
-    let is_saved = code_address(memory.word(fp.wrapping_add(8)).unwrap_or(0)) == link;
+    let is_in_frame = code_address(memory.word(fp.wrapping_add(8)).unwrap_or(0)) == link;
+    let is_saved = is_in_frame && !jvm.interpreter.contains(link);
     if has_frame_pointer && (is_own || is_saved) {
         return by_frame_pointer(memory, walk);
     }

@@ -2,11 +2,11 @@
 
 use super::std::vec;
 use crate::{
-    abi::{rule, sender_sp, walk_end},
+    abi::{FrameRef, rule, sender_sp, walk_end},
     walk::{
         Registers,
         arch::made_up::FILL,
-        tests::{STACK, hotspot::*, native},
+        tests::{STACK, hotspot::*, interpreted_frame, native},
     },
 };
 
@@ -110,6 +110,21 @@ fn an_adapter_keeps_its_callers_stack_pointer() {
             assert_eq!(process.walk(registers), expect(ADAPTER.stub(BODY + 4)), "{mov:x}, {behind} instructions");
         }
     }
+}
+
+/// The interpreter's methods return to the same place, and its frame pointer is still in the register.
+#[test]
+fn an_adapter_called_by_the_interpreter_is_not_its_frame() {
+    let mut process = process();
+    let (to, fp, caller_fp) = (INTERPRETER + 0x40, STACK + 0x80, STACK + 0x100);
+    process.words(STACK, &[0; 8]);
+    interpreted_frame(&mut process, fp, 0, fp + 16, caller_fp, to);
+    interpreted_frame(&mut process, caller_fp, 0, caller_fp + 16, 0, RETURN);
+    caller_frame(&mut process, caller_fp + 16);
+    let method = FrameRef::Interpreted { method: METHOD, bci: 0 };
+    let frames = vec![ADAPTER.stub(BODY), method, method, CALLER.call(BODY), native(IN_LIBJVM)];
+    let registers = Registers { fp, lr: to, ..leaf(ADAPTER.begin() + BODY) };
+    assert_eq!(process.walk(registers), (frames, walk_end::ROOT));
 }
 
 /// Native code keeps the frame pointer, but not the link register.
