@@ -114,9 +114,9 @@ fn check_samples(release: &str, data: &DataSet) -> Result<()> {
     notes::figure(&format!(
         "Linux {release}: {rate:.0} samples per second of CPU time, where {FREQUENCY_HZ} were asked for"
     ));
-    // The emulator's threads wait for CPUs of this machine, and meanwhile no timer interrupts.
+    // Of a machine with nothing else to do it is 190. The emulator waits for CPUs of this one, and meanwhile no timer interrupts.
     ensure!(
-        (0.3 * FREQUENCY_HZ..1.15 * FREQUENCY_HZ).contains(&rate),
+        (0.15 * FREQUENCY_HZ..1.15 * FREQUENCY_HZ).contains(&rate),
         "{rate} samples a second: {spin:?} {dd:?} {java:?}"
     );
     ensure!((0.67..1.5).contains(&(spin.0 / dd.0)), "they share a CPU: {spin:?} {dd:?}");
