@@ -57,8 +57,18 @@ pub fn build(profile: Profile) -> Result<PathBuf> {
     Ok(paths::target().join(folder).join("joular-bpf"))
 }
 
+#[derive(clap::Args)]
+pub struct Options {
+    #[arg(long)]
+    release: bool,
+    /// For a processor and a C library, as Rust calls them: `aarch64-unknown-linux-musl`
+    #[arg(long)]
+    target: Option<Target>,
+}
+
 /// What `cargo xtask build` makes: a program for this machine, or for another.
-pub fn for_target(profile: Profile, target: Option<Target>) -> Result<()> {
+pub fn for_target(Options { release, target }: Options) -> Result<()> {
+    let profile = release.into();
     let program = match target {
         Some(target) => build_portable(profile, target)?,
         None => build(profile)?,

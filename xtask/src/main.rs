@@ -19,8 +19,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use self::target::Target;
-
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", about = "Development tasks of joular-bpf")]
 struct Arguments {
@@ -33,13 +31,7 @@ enum Task {
     /// Gets everything a build and the quick tests need; does nothing twice.
     Setup(setup::Options),
     /// Builds joular-bpf, eBPF programs included.
-    Build {
-        #[arg(long)]
-        release: bool,
-        /// For a processor and a C library, as Rust calls them: `aarch64-unknown-linux-musl`
-        #[arg(long)]
-        target: Option<Target>,
-    },
+    Build(build::Options),
     /// Builds joular-bpf and runs it as root: `cargo xtask run -- --comm java`.
     Run {
         #[arg(last = true)]
@@ -72,7 +64,7 @@ fn main() -> ExitCode {
 fn run(task: Task) -> anyhow::Result<()> {
     match task {
         Task::Setup(options) => setup::all(options),
-        Task::Build { release, target } => build::for_target(release.into(), target),
+        Task::Build(options) => build::for_target(options),
         Task::Run { arguments } => build::run(&arguments),
         Task::Demo => demo::run(),
         Task::Test(options) => test::run(options),

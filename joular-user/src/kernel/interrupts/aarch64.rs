@@ -27,7 +27,7 @@ pub(in super::super) fn find(roots: &KernelRoots) -> Result<TimerInterrupts, Str
     let path = roots.proc.join("interrupts");
     let rows = fs::read_to_string(&path).map_err(|error| format!("reading {}: {error}", path.display()))?;
     let number = number_in(&rows).ok_or_else(|| format!("{} has no {TIMER}", path.display()))?;
-    let found = among_symbols(roots, |lines| entries_in(lines))?;
+    let found = among_symbols(roots, entries_in)?;
     Ok(TimerInterrupts { number, ..found })
 }
 
@@ -64,7 +64,7 @@ fn entries_in(lines: impl BufRead) -> io::Result<Option<TimerInterrupts>> {
     })?;
     let [timer, other, compat] = functions.ranges();
     let is_known = timer != [0, 0] && other != [0, 0];
-    Ok(is_known.then(|| TimerInterrupts { timer, other, compat, irq_regs, per_cpu_offset, number: 0 }))
+    Ok(is_known.then_some(TimerInterrupts { timer, other, compat, irq_regs, per_cpu_offset, number: 0 }))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub(in super::super) const TRACEPOINT: &str = "local_timer_entry";
 pub(in super::super) fn find(roots: &KernelRoots) -> Result<TimerInterrupts, String> {
     // `lapic-deadline` is the same timer in another mode.
     require_timer(roots, "lapic", "the local APIC's")?;
-    among_symbols(roots, |lines| entries_in(lines))
+    among_symbols(roots, entries_in)
 }
 
 /// Finds the entries among the kernel's symbols. On processors with FRED there are two more, for all interrupts. All
