@@ -6,15 +6,18 @@ mod pass;
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register,
 };
+use joular_ebpf::abi::{ArgumentPlace, rule};
 pub use joular_ebpf::walk::arch::plt;
-use joular_ebpf::{
-    abi::{ArgumentPlace, rule},
-    walk::arch::dwarf,
-};
 
 use super::{
     ARGUMENTS, Arch, Flow, Moved, Moves, RegisterSet, Rule, Saved, Source, Step, TableRow, state::State, words,
 };
+
+/// Numbers of registers in unwind tables (System V ABI, AMD64 supplement, 3.6.2), wherever this runs.
+mod dwarf {
+    pub const FP: u16 = 6;
+    pub const SP: u16 = 7;
+}
 
 #[derive(Debug)]
 pub struct X86_64 {
