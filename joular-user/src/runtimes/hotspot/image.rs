@@ -60,7 +60,7 @@ pub struct ImageThread {
     /// In the JVM's own namespace.
     pub tid: u32,
     /// As [`Registers::of_words`] has them.
-    pub registers: [u64; 6],
+    pub registers: [u64; Registers::WORDS],
 }
 
 impl ImageThread {

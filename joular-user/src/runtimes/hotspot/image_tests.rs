@@ -14,7 +14,10 @@ use joular_data::model::{
     frame::{Frame, FrameKind, Marker},
     quality::WalkEnd,
 };
-use joular_ebpf::abi::{Field, FrameRef, FrameWord, MAX_USER_FRAMES};
+use joular_ebpf::{
+    abi::{Field, FrameRef, FrameWord, MAX_USER_FRAMES},
+    walk::Registers,
+};
 use proptest::prelude::*;
 
 use super::{
@@ -231,7 +234,7 @@ proptest! {
     }
 
     #[test]
-    fn registers_that_are_anything_are_survived(which in 0usize..4, registers: [u64; 6], pc: u64) {
+    fn registers_that_are_anything_are_survived(which in 0usize..4, registers: [u64; Registers::WORDS], pc: u64) {
         let mut image = images()[which].clone();
         let heaps = image.attach().unwrap().unwind_info().code_heaps;
         let code = heaps[0].memory;
