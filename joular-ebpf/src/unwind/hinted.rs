@@ -8,7 +8,7 @@ use joular_ebpf::{
     walk::{BlockWords, End},
 };
 
-use super::tables::walk_under_way;
+use super::{arch, tables::walk_under_way};
 use crate::{
     maps::{HINTED, MM_PGD, PAGE_LEVELS, PAGE_OFFSET_BASE, PHYSICAL_MASK, TASK_MM},
     task::Task,
@@ -30,7 +30,8 @@ pub fn read<T: Copy>(address: u64) -> Result<T, End> {
 /// The same for that many bytes, at most [`MAX_BYTES`]; they are where this leads to.
 #[inline(always)]
 pub fn find(address: u64, bytes: u32) -> Result<*const u64, End> {
-    if PAGE_LEVELS.load() == 0 || find_hinted(address, bytes) != 0 {
+    // Elsewhere the function is not even called: all that call each other share the kernel's stack.
+    if !arch::READS_PAGE_TABLES || PAGE_LEVELS.load() == 0 || find_hinted(address, bytes) != 0 {
         return Err(End::UNREADABLE);
     }
     let found = HINTED.get_ptr(walk_under_way()).ok_or(End::UNREADABLE)?;

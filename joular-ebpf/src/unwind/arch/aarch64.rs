@@ -52,6 +52,9 @@ impl PtRegs {
     }
 }
 
+/// Whether `joular_ebpf::paging` knows this processor's page tables.
+pub const READS_PAGE_TABLES: bool = false;
+
 /// Whether the sample interrupted user code; asking for a kernel stack then
 /// costs a walk and a cleared buffer for nothing.
 #[inline(always)]

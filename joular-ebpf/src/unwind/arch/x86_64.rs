@@ -12,6 +12,9 @@ use crate::{
     unwind::kernel_frames::is_in,
 };
 
+/// Whether `joular_ebpf::paging` knows this processor's page tables.
+pub const READS_PAGE_TABLES: bool = true;
+
 /// Whether the sample interrupted user code; asking for a kernel stack then
 /// costs a walk and a cleared buffer for nothing.
 #[inline(always)]
