@@ -10,8 +10,10 @@ use crate::{
     abi::{Field, JvmUnwind},
     walk::{
         End, Memory, Step, Tables, Walk,
+        arch::code_address,
         compiled::{Kind, frame_words, has_frame_size},
         hotspot::Blob,
+        is_in_code_cache,
     },
 };
 
@@ -61,8 +63,12 @@ fn whole(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut
         return to_end(memory, walk, end);
     }
     if kind != Kind::Method {
-        let is_proved = stub::has_frame_pointer(memory, tables, jvm, walk);
-        return if is_proved { stub::by_frame_pointer(memory, walk) } else { Err(End::IMPLAUSIBLE) };
+        if stub::has_frame_pointer(memory, tables, jvm, walk) {
+            return stub::by_frame_pointer(memory, walk);
+        }
+        // The handler of safepoints returns to where the method polled, and no call is there.
+        let is_place = kind == Kind::Stub && walk.registers.has_sp() && ends_in_code(memory, jvm, end);
+        return if is_place { to_end(memory, walk, end) } else { Err(End::IMPLAUSIBLE) };
     }
     if !walk.registers.has_sp() {
         return Err(End::IMPLAUSIBLE);
@@ -87,6 +93,13 @@ fn to_end(memory: &impl Memory, walk: &mut Walk, end: u64) -> Step {
 fn is_end(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk, end: u64) -> bool {
     let return_address = memory.word(end.wrapping_sub(8));
     return_address.is_ok_and(|pc| tables.is_return_address(memory, jvm, &walk.process, pc))
+}
+
+/// Whether an instruction's address in the code cache stands at the end of a frame.
+#[inline(always)]
+fn ends_in_code(memory: &impl Memory, jvm: &JvmUnwind, end: u64) -> bool {
+    let Ok(pc) = memory.word(end.wrapping_sub(8)) else { return false };
+    pc & 3 == 0 && is_in_code_cache(jvm, code_address(pc))
 }
 
 #[inline(always)]
