@@ -65,6 +65,8 @@ pub trait Arch: Default {
     const MACHINE: u16;
     /// Whose own instructions unwind tables have.
     const VENDOR: gimli::Vendor;
+    /// To which compilers align most functions.
+    const FUNCTION_ALIGNMENT_BYTES: u64;
     /// How to get to the caller from the first instruction of a function.
     const AS_CALLED: Rule;
     /// Registers of a function's first arguments, by number.

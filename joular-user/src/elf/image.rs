@@ -13,17 +13,19 @@ use std::{
 };
 
 use object::{
-    elf::{SHF_COMPRESSED, SHT_DYNSYM, SHT_STRTAB, SHT_SYMTAB},
-    pod::{bytes_of, bytes_of_slice},
+    elf::{SHF_COMPRESSED, SHN_UNDEF, SHT_DYNSYM, SHT_STRTAB, SHT_SYMTAB, STB_LOCAL, STT_NOTYPE},
+    pod::{bytes_of, bytes_of_slice, slice_from_bytes_mut},
     read::elf::SectionHeader as _,
 };
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use super::{Elf, ElfError, FileBytes, LE, SectionHeader};
+use super::{Elf, ElfError, FileBytes, LE, SectionHeader, Symbol};
+use crate::arch::{Aarch64, Arch as _};
 
 /// Bytes copied of one file: libjvm has 8 MiB of symbols and their names.
 const MAX_COPY_BYTES: u64 = 64 << 20;
-const STEP_BYTES: usize = 64 << 10;
+/// Whole symbols.
+const STEP_BYTES: usize = 2730 * size_of::<Symbol>();
 
 /// The copy, in a memory file.
 #[derive(Debug)]
@@ -40,7 +42,9 @@ impl ElfImage {
         let elf = Elf::read(source)?;
         let file = File::from(memfd_create("elf symbols", MemfdFlags::CLOEXEC).map_err(io::Error::from)?);
         file.set_len(elf.bytes.size)?;
-        let has_symbols = Copy { source: elf.bytes, target: &file, left: MAX_COPY_BYTES }.symbols(&elf.sections)?;
+        let has_marks = elf.is_of(Aarch64::MACHINE);
+        let mut copy = Copy { source: elf.bytes, target: &file, left: MAX_COPY_BYTES, has_marks };
+        let has_symbols = copy.symbols(&elf.sections)?;
         // Last, and as they were checked: a table may claim the headers' place, and the
         // source may have changed since.
         file.write_all_at(bytes_of_slice(&elf.sections), elf.header.e_shoff.get(LE))?;
@@ -61,6 +65,9 @@ struct Copy<'a> {
     source: FileBytes<'a>,
     target: &'a File,
     left: u64,
+    /// Whether some symbols mark code and data (`$x`, `$d`) and name nothing ("ELF for the Arm 64-bit Architecture",
+    /// mapping symbols).
+    has_marks: bool,
 }
 
 impl Copy<'_> {
@@ -71,14 +78,14 @@ impl Copy<'_> {
             let kind = section.sh_type(LE);
             let is_plain = section.sh_flags(LE) & u64::from(SHF_COMPRESSED) == 0;
             if is_plain && matches!(kind, SHT_SYMTAB | SHT_STRTAB | SHT_DYNSYM) {
-                self.range(section.sh_offset(LE), section.sh_size(LE))?;
+                self.range(section.sh_offset(LE), section.sh_size(LE), self.has_marks && kind == SHT_SYMTAB)?;
                 has_symbols |= kind != SHT_STRTAB;
             }
         }
         Ok(has_symbols)
     }
 
-    fn range(&mut self, start: u64, length: u64) -> Result<(), ElfError> {
+    fn range(&mut self, start: u64, length: u64, hides_marks: bool) -> Result<(), ElfError> {
         let end = self.source.end_of(start, length)?;
         let too_large = ElfError::TooLarge { part: "symbols", limit: MAX_COPY_BYTES };
         self.left = self.left.checked_sub(length).ok_or(too_large)?;
@@ -87,11 +94,25 @@ impl Copy<'_> {
         while at < end {
             let step = usize::try_from(end - at).unwrap_or(usize::MAX).min(buffer.len());
             self.source.file.read_exact_at(&mut buffer[..step], at)?;
+            if hides_marks {
+                hide_marks(&mut buffer[..step]);
+            }
             self.target.write_all_at(&buffer[..step], at)?;
             at += step as u64;
         }
         Ok(())
     }
+}
+
+/// Makes symbols undefined that are local, of no type and of no size, as marks are. A symbolizer would take them for
+/// functions that are as long as there is no other symbol.
+fn hide_marks(symbols: &mut [u8]) {
+    let count = symbols.len() / size_of::<Symbol>();
+    let Ok((symbols, _)) = slice_from_bytes_mut::<Symbol>(symbols, count) else { return };
+    let is_mark = |symbol: &&mut Symbol| {
+        symbol.st_bind() == STB_LOCAL && symbol.st_type() == STT_NOTYPE && symbol.st_size.get(LE) == 0
+    };
+    symbols.iter_mut().filter(is_mark).for_each(|symbol| symbol.st_shndx.set(LE, SHN_UNDEF));
 }
 
 #[cfg(test)]
@@ -124,6 +145,25 @@ mod tests {
         let (copy, original) = (image.file.metadata().unwrap(), source.metadata().unwrap());
         assert_eq!(copy.len(), original.len());
         assert!(copy.blocks() < original.len() / 512);
+    }
+
+    #[test]
+    fn marks_of_code_and_data_are_hidden_and_no_other_symbols() {
+        let symbol = |info: u8, bytes: u64| {
+            let mut symbol = [0; size_of::<Symbol>()];
+            symbol[4] = info;
+            symbol[6..8].copy_from_slice(&13_u16.to_le_bytes());
+            symbol[16..24].copy_from_slice(&bytes.to_le_bytes());
+            symbol
+        };
+        const FUNCTION: u8 = 2;
+        const GLOBAL: u8 = 1 << 4;
+        let all = [symbol(0, 0), symbol(0, 8), symbol(GLOBAL, 0), symbol(FUNCTION, 0), symbol(FUNCTION | GLOBAL, 8)];
+        let mut symbols = all.concat();
+        hide_marks(&mut symbols);
+        let mut mark = all[0];
+        mark[6..8].fill(0);
+        assert_eq!(symbols, [&mark, &all[1], &all[2], &all[3], &all[4]].map(|symbol| &symbol[..]).concat());
     }
 
     #[test]

@@ -118,7 +118,7 @@ fn table<A: Arch>(section: &Section) -> EhFrameTable<'_, A> {
         bases: BaseAddresses::default().set_eh_frame(section.address),
         cies: HashMap::new(),
         work: 0,
-        rows: Rows::default(),
+        rows: Rows::of::<A>(),
         arch: PhantomData,
     }
 }

@@ -95,7 +95,7 @@ fn the_c_library_has_every_kind_of_rule() {
 
 #[test]
 fn a_linkage_table_that_pushes_elsewhere_is_written_out() {
-    let mut rows = Rows::default();
+    let mut rows = Rows::of::<X86_64>();
     assert_eq!(push_plt(&mut rows, 0x1010, 0x1030, 9), 2);
     let expected = [(0x1010, 1), (0x1019, 2), (0x1020, 1), (0x1029, 2)];
     rows.end = 0x1030;

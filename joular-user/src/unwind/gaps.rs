@@ -39,6 +39,7 @@ const MAX_BEFORE_CLONE_BYTES: u32 = 4096;
 pub fn fill<A: Arch>(elf: &Elf<'_>, rows: Vec<UnwindRow>) -> Vec<UnwindRow> {
     let (rows, begins) = if elf.is_native_image() { of_methods::<A>(elf, rows) } else { (rows, BTreeSet::new()) };
     let mut added = of_functions::<A>(elf, &rows, begins).unwrap_or_default();
+    added.extend(of_linkage_table::<A>(elf, &rows).unwrap_or_default());
     added.extend(clones::<A>(&rows).filter_map(|clone| clone.rows::<A>(elf).ok()).flatten());
     if added.is_empty() { rows } else { merged(rows, added) }
 }
@@ -81,9 +82,40 @@ fn of_methods<A: Arch>(elf: &Elf<'_>, mut rows: Vec<UnwindRow>) -> (Vec<UnwindRo
 }
 
 fn text(elf: &Elf<'_>) -> Result<Range<u32>, ElfError> {
-    let text = elf.section_range(".text")?;
+    section(elf, ".text")
+}
+
+fn section(elf: &Elf<'_>, name: &str) -> Result<Range<u32>, ElfError> {
+    let section = elf.section_range(name)?;
     let place = |address| u32::try_from(address).map_err(|_| ElfError::Malformed("its code is beyond 4 GiB"));
-    Ok(place(text.start)?..place(text.end)?)
+    Ok(place(section.start)?..place(section.end)?)
+}
+
+/// Rows of the linkage table (`.plt`), which linkers for some processors leave out. Its slots are jumped through when a
+/// function of another file is called. Where a call pushes its return address, the table's first slot begins with
+/// another word pushed, and nothing is said of it.
+fn of_linkage_table<A: Arch>(elf: &Elf<'_>, rows: &[UnwindRow]) -> Result<Vec<UnwindRow>, ElfError> {
+    let mut added = Vec::new();
+    if A::AS_CALLED.cfa_words != 0 {
+        return Ok(added);
+    }
+    let table = section(elf, ".plt")?;
+    let bytes = CODE.within(u64::from(table.end - table.start));
+    let table = table.start..table.start.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+    for range in gaps(rows, table) {
+        let bytes = elf.code_at(&(u64::from(range.start)..u64::from(range.end)))?;
+        let (slots, end) = (slots::<A>(&bytes, range.start), range.end);
+        added.extend(Gap { range, bytes }.rows::<A>(&slots, None));
+        added.push(UnwindRow { address: end, rule: rule::NONE, ..UnwindRow::default() });
+    }
+    Ok(added)
+}
+
+/// Where the slots of a linkage table begin: each ends by a jump. What pads the first one belongs to the second.
+fn slots<A: Arch>(code: &[u8], start: u32) -> BTreeSet<u32> {
+    let steps = A::instructions(code, start.into()).map(|instruction| A::step(&instruction));
+    let jumps = steps.filter(|step| step.flow == Flow::IndirectJump);
+    std::iter::once(start).chain(jumps.filter_map(|jump| u32::try_from(jump.end).ok())).collect()
 }
 
 /// Rows of functions that the table leaves out. Some may be known to begin where `begins` says.

@@ -165,3 +165,17 @@ proptest! {
         prop_assert!(gaps(&rows, 7..u32::MAX).iter().all(|gap| gap.start < gap.end));
     }
 }
+
+#[test]
+fn slots_of_a_linkage_table_return_to_the_link_register() {
+    // stp x16, x30, [sp, -16]!; adrp x16; ldr x17, [x16]; add x16, x16; br x17; nop x 3; then two slots without the first.
+    let slot = [0x9000_0010_u32, 0xf940_0211, 0x9100_0210, 0xd61f_0220];
+    let words: Vec<u32> =
+        [0xa9bf_7bf0].into_iter().chain(slot).chain([0xd503_201f; 3]).chain(slot).chain(slot).collect();
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let slots = slots::<Aarch64>(&bytes, 0x100);
+    assert_eq!(slots, BTreeSet::from([0x100, 0x114, 0x130, 0x140]));
+    let rows: Vec<UnwindRow> = gap(0x100, &bytes).rows::<Aarch64>(&slots, None).collect();
+    let row = |address, cfa_words| UnwindRow { address, cfa_words, fp_words: 0, rule: rule::SP };
+    assert_eq!(rows, [row(0x100, 0), row(0x104, 2), row(0x114, 0)]);
+}

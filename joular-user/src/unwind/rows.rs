@@ -2,20 +2,25 @@
 
 use joular_ebpf::abi::{UnwindRow, rule};
 
+use crate::arch::Arch;
 pub use crate::arch::Rule;
 
-/// Of functions.
-const ALIGNMENT_BYTES: u64 = 16;
-
 /// The rows made so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Rows {
     rows: Vec<UnwindRow>,
+    /// Of functions.
+    alignment_bytes: u64,
     /// Of the code that they cover.
     pub end: u64,
 }
 
 impl Rows {
+    /// None yet, of code for a processor.
+    pub const fn of<A: Arch>() -> Self {
+        Self { rows: Vec::new(), alignment_bytes: A::FUNCTION_ALIGNMENT_BYTES, end: 0 }
+    }
+
     pub const fn count(&self) -> usize {
         self.rows.len()
     }
@@ -28,7 +33,8 @@ impl Rows {
     /// Covers code from `start` on; the code between is uncovered. Padding before an aligned
     /// function never runs, and would be a fifth of all rows.
     pub fn begin(&mut self, start: u64) {
-        let is_padding = start.is_multiple_of(ALIGNMENT_BYTES) && start.saturating_sub(self.end) < ALIGNMENT_BYTES;
+        let alignment_bytes = self.alignment_bytes;
+        let is_padding = start.is_multiple_of(alignment_bytes) && start.saturating_sub(self.end) < alignment_bytes;
         if !self.rows.is_empty() && start > self.end && !is_padding {
             self.push(self.end, Rule::only(rule::NONE));
         }

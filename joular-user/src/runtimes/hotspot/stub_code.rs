@@ -34,9 +34,9 @@ pub static BYTES: Bound = Bound::new(
 /// Stubs that are not entered by a call: returns and jumps lead there.
 const NOT_CALLED: [&str; 2] = ["catch_exception", "forward exception"];
 
-/// C1's search among a class's supertypes. Its callers push two words, of which one becomes the answer.
-const SUBTYPE_CHECK: &str = "slow_subtype_check";
-const SUBTYPE_CHECK_WORDS: i8 = 2;
+/// Parts of the names of C1's stubs that have no frame size, and words that their callers push: the search among a class's
+/// supertypes, to which two are given, of which one becomes the answer; and the search for who handles an exception.
+const C1_BLOBS: [(&str, i8); 2] = [("slow_subtype_check", 2), ("unwind_exception", 0)];
 
 /// Stubs of one blob.
 #[derive(Debug, PartialEq, Eq)]
@@ -85,11 +85,11 @@ impl StubCode {
             blobs.extend(found.map(|blob| (blob, vec![stub])));
         }
         let mut blobs: Vec<StubBlob> = blobs.iter().map(|(blob, stubs)| StubBlob::new(blob, stubs, build)).collect();
-        let subtype_check = c1_blobs.into_iter().find_map(|address| {
+        blobs.extend(c1_blobs.into_iter().filter_map(|address| {
             let blob = cache.find_blob(memory, layout, address).ok().flatten()?;
-            blob_name(memory, &blob)?.contains(SUBTYPE_CHECK).then_some(blob)
-        });
-        blobs.extend(subtype_check.map(|blob| StubBlob::subtype_check(&blob, build)));
+            let name = blob_name(memory, &blob)?;
+            C1_BLOBS.iter().find(|(part, _)| name.contains(part)).map(|of_c1| StubBlob::of_c1(&blob, of_c1, build))
+        }));
         blobs.sort_by_key(|blob| blob.range.start);
         if blobs != self.blobs {
             self.ranges = blobs.iter().map(|blob| blob.range).collect();
@@ -123,10 +123,10 @@ impl StubBlob {
         Self { range: OwnRange { start: Address(start), end: Address(end), id }, called, pushed_words: 0 }
     }
 
-    fn subtype_check(blob: &Blob, build: u64) -> Self {
+    fn of_c1(blob: &Blob, (name, pushed_words): &(&str, i8), build: u64) -> Self {
         let (begin, end) = (blob.code_begin, blob.start.saturating_add(blob.size));
-        let whole = Stub { begin, end, name: SUBTYPE_CHECK.into() };
-        Self { pushed_words: SUBTYPE_CHECK_WORDS, ..Self::new(blob, &[&whole], build) }
+        let whole = Stub { begin, end, name: (*name).into() };
+        Self { pushed_words: *pushed_words, ..Self::new(blob, &[&whole], build) }
     }
 }
 

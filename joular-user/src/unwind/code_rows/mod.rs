@@ -22,7 +22,7 @@ use crate::{arch::Arch, runtimes::OwnCode};
 
 /// The rows of code; addresses count from its beginning.
 pub fn rows<A: Arch>(code: &OwnCode) -> Vec<UnwindRow> {
-    let mut rows = Rows::default();
+    let mut rows = Rows::of::<A>();
     for piece in &code.called {
         let (start, end) = (piece.start as usize, piece.end as usize);
         let Some(bytes) = code.bytes.get(start..end) else { continue };

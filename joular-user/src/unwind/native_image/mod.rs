@@ -26,6 +26,7 @@ use super::{
     rows::{Rows, Rule},
 };
 use crate::{
+    arch::X86_64,
     bounds::Bound,
     elf::{Elf, ElfError},
 };
@@ -66,7 +67,7 @@ pub fn methods(elf: &Elf<'_>, gap: &Range<u32>) -> Result<Methods, ElfError> {
     let start = u64::from(gap.start);
     let gap = start..start.saturating_add(CODE.within(u64::from(gap.end).saturating_sub(start)));
     let Some(begins) = begins(&gap, read)? else { return Ok(Methods::default()) };
-    let mut found = Found { rows: Rows::default(), called: BTreeSet::new(), at: *begins.start() };
+    let mut found = Found { rows: Rows::of::<X86_64>(), called: BTreeSet::new(), at: *begins.start() };
     found.follow(&begins, gap.end, read)?;
     Ok(Methods { rows: found.rows.finish(), called: found.called })
 }

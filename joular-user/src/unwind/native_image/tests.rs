@@ -177,7 +177,7 @@ fn methods_are_found_among_other_code() {
     let gap = base..base + code.len() as u64;
     let begins = begins(&gap, read).unwrap().unwrap();
     assert_eq!(begins, 0x1010..=0x1040);
-    let mut found = Found { rows: Rows::default(), called: BTreeSet::new(), at: *begins.start() };
+    let mut found = Found { rows: Rows::of::<X86_64>(), called: BTreeSet::new(), at: *begins.start() };
     found.follow(&begins, gap.end, read).unwrap();
     let row = |address, cfa_words| UnwindRow { address, cfa_words, fp_words: 0, rule: rule::SP };
     let rows = [
@@ -227,7 +227,7 @@ proptest! {
         let read = |range: Range<u64>| Ok(code[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()].to_vec());
         let gap = 0..code.len() as u64;
         if let Some(begins) = begins(&gap, read).unwrap() {
-            let mut found = Found { rows: Rows::default(), called: BTreeSet::new(), at: *begins.start() };
+            let mut found = Found { rows: Rows::of::<X86_64>(), called: BTreeSet::new(), at: *begins.start() };
             found.follow(&begins, gap.end, read).unwrap();
             let rows = found.rows.finish();
             prop_assert!(rows.is_sorted_by(|one, other| one.address < other.address), "{rows:?}");
