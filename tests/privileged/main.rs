@@ -9,6 +9,7 @@
 mod alone;
 mod beside;
 mod burner;
+mod capture;
 mod per_request;
 mod readings;
 mod recordings;

@@ -10,8 +10,15 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::clock::wait_for;
 
-/// Limit of time: threads may start while the others are being stopped.
-const LIMIT: Duration = Duration::from_secs(10);
+/// Limit of time: threads may start while the others are being stopped. An emulated machine takes seconds.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// As the C library calls what ptrace(2) is asked.
+#[cfg(target_env = "musl")]
+pub(crate) type Request = libc::c_int;
+/// As the C library calls what ptrace(2) is asked.
+#[cfg(not(target_env = "musl"))]
+pub(crate) type Request = libc::c_uint;
 
 /// A thread that is held.
 #[derive(Clone, Debug)]
@@ -95,15 +102,23 @@ fn tids(pid: u32) -> Result<Vec<u32>> {
 /// Those of a thread that stands.
 pub(crate) fn registers(tid: u32) -> Result<libc::user_regs_struct> {
     let mut registers = MaybeUninit::<libc::user_regs_struct>::zeroed();
-    request(libc::PTRACE_GETREGS, tid, registers.as_mut_ptr().cast())
+    let mut place =
+        libc::iovec { iov_base: registers.as_mut_ptr().cast(), iov_len: size_of::<libc::user_regs_struct>() };
+    // By this every processor has them.
+    let general = ptr::without_provenance_mut(libc::NT_PRSTATUS as usize);
+    request_at(libc::PTRACE_GETREGSET, tid, general, (&raw mut place).cast())
         .with_context(|| format!("reading registers of thread {tid}"))?;
     // SAFETY: all integers, zeroed at first and filled by the kernel.
     Ok(unsafe { registers.assume_init() })
 }
 
-pub(crate) fn request(request: libc::c_uint, tid: u32, data: *mut libc::c_void) -> io::Result<()> {
+pub(crate) fn request(request: Request, tid: u32, data: *mut libc::c_void) -> io::Result<()> {
+    request_at(request, tid, ptr::null_mut(), data)
+}
+
+fn request_at(request: Request, tid: u32, address: *mut libc::c_void, data: *mut libc::c_void) -> io::Result<()> {
     // SAFETY: `data` is null, or as large as the request fills it.
-    match unsafe { libc::ptrace(request, tid as libc::pid_t, ptr::null_mut::<libc::c_void>(), data) } {
+    match unsafe { libc::ptrace(request, tid as libc::pid_t, address, data) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }

@@ -121,7 +121,12 @@ impl Workload {
 
     /// Runs it on this JDK instead of the system's.
     pub fn jdk(self, jdk: &Jdk) -> Self {
-        Self { java: jdk.java.clone(), ..self }
+        self.java(&jdk.java)
+    }
+
+    /// The same by the path of its `java`.
+    pub fn java(self, java: &Path) -> Self {
+        Self { java: java.to_owned(), ..self }
     }
 
     pub fn flag(mut self, flag: &str) -> Self {

@@ -7,6 +7,7 @@ use std::{
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::Command,
+    str::FromStr,
     sync::OnceLock,
 };
 
@@ -41,6 +42,15 @@ impl Collector {
 impl fmt::Display for Collector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
+    }
+}
+
+impl FromStr for Collector {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let found = COLLECTORS.into_iter().find(|collector| collector.to_string() == text);
+        found.with_context(|| format!("'{text}' is not one of {COLLECTORS:?}"))
     }
 }
 

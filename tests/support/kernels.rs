@@ -4,6 +4,7 @@
 
 use std::{
     fs,
+    io::Write as _,
     path::{Path, PathBuf},
     process::Command,
     time::Duration,
@@ -79,22 +80,35 @@ pub fn put_jvm(root: &mut Initramfs, release: u32) -> Result<()> {
     X86_64.put_jvm(root, release)
 }
 
+/// Script that prints a file as text, by a name.
+pub fn print_file(name: &str, file: &str) -> String {
+    format!("echo BEGIN {name}; base64 {file}; echo END")
+}
+
+/// The files that were printed by a name.
+pub fn printed(said: &str, name: &str) -> Result<Vec<Vec<u8>>> {
+    let decode = |text: &str| {
+        let mut printed = tempfile::NamedTempFile::new()?;
+        printed.write_all(text.as_bytes())?;
+        let output = Command::new("base64").args(["--decode", "--ignore-garbage"]).arg(printed.path()).output()?;
+        ensure!(output.status.success(), "{output:?}");
+        Ok(output.stdout)
+    };
+    let begin = format!("BEGIN {name}\n");
+    said.split(&begin).skip(1).map(|printed| decode(printed.split_once("\nEND").context("an end")?.0)).collect()
+}
+
 /// Script that prints a table of the data set in /tmp/out as text.
 pub fn print_table(table: &str) -> String {
-    format!("for file in /tmp/out/{table}/*/*/*; do echo BEGIN {table}; base64 $file; echo END; done")
+    format!("for file in /tmp/out/{table}/*/*/*; do {}; done", print_file(table, "$file"))
 }
 
 /// Puts files that were printed so where a data set has them.
 pub fn unpack_table(said: &str, table: &str, directory: &Path) -> Result<()> {
     let folder = directory.join(table).join("date=2026-01-01/host=emulated");
     fs::create_dir_all(&folder)?;
-    for (number, printed) in said.split(&format!("BEGIN {table}\n")).skip(1).enumerate() {
-        let text = folder.join("text");
-        fs::write(&text, printed.split("\nEND").next().context("an end")?)?;
-        let output = Command::new("base64").args(["--decode", "--ignore-garbage"]).arg(&text).output()?;
-        ensure!(output.status.success(), "{output:?}");
-        fs::write(folder.join(format!("{number}.parquet")), output.stdout)?;
-        fs::remove_file(text)?;
+    for (number, file) in printed(said, table)?.into_iter().enumerate() {
+        fs::write(folder.join(format!("{number}.parquet")), file)?;
     }
     Ok(())
 }

@@ -45,6 +45,7 @@ pub mod process;
 pub mod profiler;
 pub mod prometheus;
 pub mod python;
+pub mod registers;
 pub mod s3;
 pub mod schedstat;
 pub mod servers;

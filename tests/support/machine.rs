@@ -26,6 +26,15 @@ const LIBC: &str = "libc6";
 const LIBRARIES: [&str; 6] =
     ["ld-linux-aarch64.so.1", "libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1"];
 
+/// The JVM of Debian's, where PyPI has none of that release. Debian's package depends on many others, for fonts and the like.
+const JVM: (u32, &str) = (17, "openjdk-17-jre-headless");
+/// What it needs beyond the C library: packages, and the library in each.
+const ITS_LIBRARIES: [(&str, &str, &str); 3] = [
+    ("zlib1g", "lib", "libz.so.1"),
+    ("libgcc-s1", "lib", "libgcc_s.so.1"),
+    ("libstdc++6", "usr/lib", "libstdc++.so.6"),
+];
+
 /// A machine that can be emulated.
 #[derive(Debug)]
 pub struct Machine {
@@ -174,27 +183,51 @@ impl Machine {
 
     /// Puts the JVM of a release that is in `/jdk/bin/java` there, and the tests' classes in `/classes`.
     pub fn put_jvm(&self, root: &mut Initramfs, release: u32) -> Result<()> {
-        let java = if self.is_this() {
-            Jdk::pinned()?.find(|jdk| jdk.release == release).with_context(|| format!("no JDK {release}"))?.java.clone()
-        } else {
-            jdk::of_processor(release, self.processor)?
-        };
-        let home = java.ancestors().nth(2).context("java is in bin")?;
-        root.tree(Path::new("/jdk"), home)?;
         root.tree(Path::new("/classes"), &java::classes()?)?;
         if self.is_this() {
-            for program in ["bin/java", "lib/server/libjvm.so", "lib/libjava.so", "lib/libzip.so"] {
-                root.libraries(&home.join(program))?;
-            }
-            return Ok(());
+            let jdk = Jdk::pinned()?.find(|jdk| jdk.release == release).with_context(|| format!("no JDK {release}"))?;
+            let home = put_home(root, &jdk.java)?;
+            let needing = ["bin/java", "lib/server/libjvm.so", "lib/libjava.so", "lib/libzip.so"];
+            return needing.iter().try_for_each(|program| root.libraries(&home.join(program)));
         }
         let libraries = self.dir().join(LIBC).join("lib/aarch64-linux-gnu");
-        for name in LIBRARIES {
-            let bytes = fs::read(libraries.join(name)).with_context(|| format!("reading {name}"))?;
-            root.file(&format!("lib/{name}"), &bytes);
+        LIBRARIES.iter().try_for_each(|name| put_library(root, &libraries, name))?;
+        if release == JVM.0 {
+            self.put_debians_jvm(root)
+        } else {
+            put_home(root, &jdk::of_processor(release, self.processor)?).map(drop)
+        }
+    }
+
+    /// Downloads what is missing of it.
+    fn put_debians_jvm(&self, root: &mut Initramfs) -> Result<()> {
+        let (packages, (_, jvm)) = (self.packages(), JVM);
+        let unpacked = packages.unpack(&self.dir(), jvm)?;
+        let homes = unpacked.join("usr/lib/jvm");
+        let home = fs::read_dir(&homes).with_context(|| format!("listing {}", homes.display()))?.flatten();
+        let home = home.map(|entry| entry.path()).find(|path| path.join("bin/java").exists());
+        root.whole_at("/jdk", &home.with_context(|| format!("no JVM in {}", homes.display()))?)?;
+        // What is to be configured is there, and links lead to it.
+        root.whole_at("/etc", &unpacked.join("etc"))?;
+        for (package, directory, name) in ITS_LIBRARIES {
+            let directory = packages.unpack(&self.dir(), package)?.join(directory).join("aarch64-linux-gnu");
+            put_library(root, &directory, name)?;
         }
         Ok(())
     }
+}
+
+/// Puts the home of a `java` there; where it is on this machine.
+fn put_home<'a>(root: &mut Initramfs, java: &'a Path) -> Result<&'a Path> {
+    let home = java.ancestors().nth(2).context("java is in bin")?;
+    root.tree(Path::new("/jdk"), home)?;
+    Ok(home)
+}
+
+fn put_library(root: &mut Initramfs, directory: &Path, name: &str) -> Result<()> {
+    let bytes = fs::read(directory.join(name)).with_context(|| format!("reading {name}"))?;
+    root.file(&format!("lib/{name}"), &bytes);
+    Ok(())
 }
 
 /// Modules are ten times as large as what starts.

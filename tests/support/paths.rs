@@ -29,6 +29,14 @@ pub fn joular_bpf_for_aarch64() -> Option<PathBuf> {
     env::var_os(AARCH64).map(PathBuf::from)
 }
 
+/// The environment variable that names what holds a JVM on aarch64 for its image, where it was built.
+pub const IMAGE_OF_AARCH64: &str = "JVM_IMAGE_AARCH64";
+
+/// What holds a JVM on aarch64 for its image, if it was built.
+pub fn jvm_image_for_aarch64() -> Option<PathBuf> {
+    env::var_os(IMAGE_OF_AARCH64).map(PathBuf::from)
+}
+
 pub fn fixtures() -> PathBuf {
     root().join("tests/fixtures")
 }

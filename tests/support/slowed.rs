@@ -18,7 +18,10 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::setpriority_process;
 
-use crate::freeze::{registers, request};
+use crate::{
+    freeze::{registers, request},
+    registers::begun_call,
+};
 
 const NICE: i32 = -20;
 /// By which a stop at a system call differs from a signal (`PTRACE_O_TRACESYSGOOD`).
@@ -111,11 +114,8 @@ impl Trace {
         Ok(status)
     }
 
-    /// Whether the thread stands where the command begins. A call that has not been made yet has this result.
+    /// Whether the thread stands where the command begins.
     fn begins(&self) -> Result<bool> {
-        let registers = registers(self.tid)?;
-        Ok(registers.orig_rax == libc::SYS_bpf as u64
-            && registers.rdi == self.command as u64
-            && registers.rax as i64 == i64::from(-libc::ENOSYS))
+        Ok(begun_call(&registers(self.tid)?) == Some((libc::SYS_bpf as u64, self.command as u64)))
     }
 }

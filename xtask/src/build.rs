@@ -77,8 +77,28 @@ pub fn for_target(Options { release, target }: Options) -> Result<()> {
     Ok(())
 }
 
+/// Programs that emulated machines run.
+pub struct Emulated {
+    pub program: PathBuf,
+    /// What holds a JVM for its image.
+    pub jvm_image: PathBuf,
+}
+
+impl Emulated {
+    /// Builds them at once. For a part of them crates may have fewer features, and would be built again.
+    pub fn build(target: Target) -> Result<Self> {
+        let directory = portable(Profile::Dev, target, &["joular-tests", "joular-user"], &["--example", "jvm_image"])?;
+        Ok(Self { program: directory.join("joular-bpf"), jvm_image: directory.join("examples/jvm_image") })
+    }
+}
+
 /// Builds the profiler to be handed out: no path of this machine is in it.
 pub fn build_portable(profile: Profile, target: Target) -> Result<PathBuf> {
+    Ok(portable(profile, target, &["joular-user"], &[])?.join("joular-bpf"))
+}
+
+/// The same with more of what these packages have; the directory where all of it is.
+fn portable(profile: Profile, target: Target, packages: &[&str], more: &[&str]) -> Result<PathBuf> {
     setup::toolchain()?;
     setup::target(target)?;
     let triple = target.to_string();
@@ -87,7 +107,8 @@ pub fn build_portable(profile: Profile, target: Target) -> Result<PathBuf> {
     let paths_elsewhere = paths_elsewhere()?;
     let flags = |option: &'static str| paths_elsewhere.iter().map(move |(from, to)| format!("{option}{from}={to}"));
     let mut cargo = shell::cargo();
-    cargo.args(["build", "--package", "joular-user", "--bin", "joular-bpf", "--profile", name, "--target", &triple]);
+    cargo.args(["build", "--bin", "joular-bpf", "--profile", name, "--target", &triple]).args(more);
+    cargo.args(packages.iter().flat_map(|package| ["--package", package]));
     // Of Rust, and of the C that some libraries contain.
     let of_rust: Vec<String> = flags("--remap-path-prefix=").chain(linking(target)).collect();
     cargo.env("CARGO_ENCODED_RUSTFLAGS", of_rust.join("\u{1f}"));
@@ -100,7 +121,7 @@ pub fn build_portable(profile: Profile, target: Target) -> Result<PathBuf> {
         }
     }
     shell::run(&mut cargo)?;
-    Ok(paths::target().join(triple).join(folder).join("joular-bpf"))
+    Ok(paths::target().join(triple).join(folder))
 }
 
 /// How a program for another processor is linked: for musl with what Rust brings along.

@@ -3,273 +3,34 @@
 //!
 //! With `UPDATE_FIXTURES=1` the images are kept, for tests that have no JVM.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, HashSet},
-    env,
-    fs::{self, File},
-    path::Path,
-    sync::Arc,
-    time::Duration,
-};
+use std::{env, fs, time::Duration};
 
-use anyhow::{Context as _, Result, ensure};
-use joular_data::model::{
-    frame::{Frame, FrameKind},
-    quality::WalkEnd,
-    target_text::TargetText,
-    units::Pid,
-};
-use joular_ebpf::{
-    abi::{CodeMapping, JvmUnwind, ProcessUnwind, UnwindRow},
-    walk::Tables,
-};
+use anyhow::{Context as _, Result};
 use joular_tests::{
-    clock::wait_for,
-    freeze::{Frozen, Thread},
-    java::Jdk,
-    known::{self, CallLines, Root, Verdict},
-    paths, schedstat,
-};
-use joular_user::{
-    elf::segment,
-    procs::maps::{Mapping, MappingKind, Maps},
-    runtimes::hotspot::{
-        JvmBuild,
-        host_walk::{ProcessTables, WalkedStack, walk},
-        image::{ImageThread, JvmImage, NamedStack, compiler, cut},
-        jvm::Jvm,
-        libjvm::Libjvm,
-        memory::ProcessMemory,
-        memory_recording::Recording,
-    },
-    symbols::native::own_vdso,
-    unwind::{code::Code, reader::FileTable},
+    java::{Collector, Jdk},
+    paths,
 };
 
-const PROC: &str = "/proc";
+use crate::capture::capture;
+
 /// Time for each thread to be where its whole path is seen, compiled.
 const LIMIT: Duration = Duration::from_secs(90);
-/// CPU time for the JVM between two captures.
-const PAUSE_NS: u64 = 300_000_000;
-const THREADS: [&str; 7] = ["recurse-10", "recurse-1000", "lambdas", "inlined", "megamorphic", "natives", "exceptions"];
-/// Of them, those that are elsewhere than in their leaf for much of their time.
-const MOSTLY_ON_THEIR_WAY: [&str; 2] = ["natives", "exceptions"];
 /// Collectors differ, so that their threads do.
-const RELEASES: [(u32, &str); 4] = [(11, "Serial"), (17, "Parallel"), (21, "G1"), (25, "Z")];
-
-/// Notes which rows look-ups come by.
-struct Noted {
-    tables: ProcessTables,
-    used: RefCell<HashSet<u32>>,
-}
-
-impl Tables for Noted {
-    fn mapping(&self, index: u32) -> Option<&CodeMapping> {
-        self.tables.mapping(index)
-    }
-
-    fn row(&self, index: u32) -> Option<&UnwindRow> {
-        self.used.borrow_mut().insert(index);
-        self.tables.row(index)
-    }
-
-    fn jvm(&self, process: &ProcessUnwind) -> Option<&JvmUnwind> {
-        self.tables.jvm(process)
-    }
-}
-
-/// The unwind tables of a process, as the profiler publishes them, and the names of
-/// the files.
-fn tables(pid: u32, maps: &Maps, files: &mut BTreeMap<String, FileTable>) -> Result<(ProcessTables, Vec<String>)> {
-    let (mut tables, mut names) = (ProcessTables::default(), Vec::new());
-    let mut placed: BTreeMap<String, (u32, u32)> = BTreeMap::new();
-    for mapping in maps.iter().filter(|mapping| !mapping.is_generated_code()) {
-        let name = mapping.file_name().unwrap_or_default().to_owned();
-        let file = match mapping.kind {
-            MappingKind::Vdso => own_vdso(Path::new(PROC)).ok(),
-            MappingKind::File => mapping.path.as_deref().and_then(|path| File::open(path).ok()),
-            _ => None,
-        };
-        let (start, end) = (mapping.start.0, mapping.end.0);
-        let mut code = CodeMapping { start, end, ..CodeMapping::default() };
-        if let Some(file) = file {
-            let table = files.entry(name.clone()).or_insert_with(|| FileTable::read(&Code::File(file.into())));
-            let first = u32::try_from(tables.rows.len())?;
-            let (first, count) = *placed.entry(name.clone()).or_insert((first, u32::try_from(table.rows.len())?));
-            if first as usize == tables.rows.len() {
-                tables.rows.extend(&table.rows);
-            }
-            if let Some(bias) = segment::bias(&table.segments, start, mapping.offset) {
-                code = CodeMapping { bias, first_row: first, row_count: count, ..code };
-            }
-        }
-        tables.mappings.push(code);
-        names.push(name);
-    }
-    // By another reader than the one whose reading is recorded.
-    let jvm = attach(pid)?;
-    for stubs in jvm.stub_code().ranges() {
-        let code = jvm.read_stub_code(stubs.id).context("the code of stubs")?;
-        let table = FileTable::read(&Code::RunTime(code));
-        let (start, end) = (stubs.start.0, stubs.end.0);
-        let (first_row, row_count) = (u32::try_from(tables.rows.len())?, u32::try_from(table.rows.len())?);
-        tables.rows.extend(&table.rows);
-        let place = tables.mappings.partition_point(|mapping| mapping.start < start);
-        tables.mappings.insert(place, CodeMapping { start, end, bias: start, first_row, row_count });
-        names.insert(place, String::new());
-    }
-    Ok((tables, names))
-}
-
-fn image_thread(thread: &Thread) -> ImageThread {
-    let of = &thread.registers;
-    let registers = [of.rip, of.rsp, of.rbp, of.rax, of.rbx, of.r13];
-    ImageThread { name: thread.name.clone(), tid: thread.tid, registers }
-}
-
-/// Of a process, and its load bias.
-pub fn libjvm(maps: &Maps) -> Result<(Libjvm, u64)> {
-    let is_libjvm = |of: &&Mapping| of.file_name() == Some("libjvm.so");
-    let code = maps.iter().find(is_libjvm).context("no libjvm")?;
-    let libjvm = Libjvm::read(&File::open(code.path.as_deref().context("libjvm's path")?)?)?;
-    let bias = libjvm.bias(code.start.0, code.offset);
-    Ok((libjvm, bias))
-}
-
-/// A live JVM, as the profiler understands it.
-pub fn attach(pid: u32) -> Result<Jvm> {
-    let (libjvm, bias) = libjvm(&Maps::read(Path::new(PROC), Pid(pid))?)?;
-    let memory = ProcessMemory::open(Path::new(PROC), Pid(pid))?;
-    let build = JvmBuild::read(&memory, libjvm, bias)?;
-    Ok(Jvm::attach(Box::new(memory), build.into(), bias)?)
-}
-
-/// A JVM that was held, seen as it was, and its image.
-struct Capture {
-    image: JvmImage,
-    walked: Vec<WalkedStack>,
-    named: Vec<NamedStack>,
-}
-
-impl Capture {
-    /// Of a process that is held now.
-    fn of(frozen: &Frozen, pid: u32, files: &mut BTreeMap<String, FileTable>) -> Result<Self> {
-        let maps = Maps::read(Path::new(PROC), Pid(pid))?;
-        let (libjvm, bias) = libjvm(&maps)?;
-        let memory = Arc::new(Recording::new(ProcessMemory::open(Path::new(PROC), Pid(pid))?));
-        let build = JvmBuild::read(&memory, libjvm.clone(), bias)?;
-        let mut jvm = Jvm::attach(Box::new(Arc::clone(&memory)), build.into(), bias)?;
-        let (tables, names) = tables(pid, &maps, files)?;
-        let noted = Noted { tables, used: RefCell::default() };
-        let mappings = noted.tables.mappings.len();
-        let threads: Vec<ImageThread> = frozen.threads.iter().map(image_thread).collect();
-        let walk = |thread: &ImageThread| {
-            let compiler = compiler(&jvm, thread);
-            walk(&memory, &noted, mappings, jvm.unwind_info(), thread.registers(), compiler.as_ref())
-        };
-        let walked: Vec<WalkedStack> = threads.iter().map(walk).collect();
-        let version = jvm.facts().version.clone().unwrap_or_default().into_raw();
-        let mut image = JvmImage::default().with_tables(&noted.tables, &names);
-        (image.jvm, image.libjvm, image.bias, image.threads) = (version, libjvm, bias, threads);
-        let named = walked.iter().map(|stack| image.name(&mut jvm, stack)).collect();
-        let used = noted.used.borrow();
-        image = image.with_tables(&cut(&noted.tables, &|index| used.contains(&index)), &names);
-        image.memory = memory.image();
-        Ok(Self { image, walked, named })
-    }
-
-    /// What makes it a bad example, if anything. A thread on its way is not an error, but not an example of
-    /// its whole path.
-    fn complaint(&self, lines: &CallLines) -> Result<Option<String>> {
-        for name in THREADS {
-            let Some(at) = self.image.threads.iter().position(|thread| thread.name == name) else {
-                return Ok(Some(format!("no thread {name}")));
-            };
-            if has_just_entered_the_safepoint_handler(&self.named[at]) {
-                return Ok(Some(format!("{name} has just entered the JVM's handler for safepoints")));
-            }
-            let scenario = known::scenario(name).context("a scenario of each name")?;
-            let frames: Vec<known::Frame> = self.named[at].frames.iter().map(as_known).collect();
-            let verdict = known::judge(&scenario, &frames, lines, Root::Native);
-            ensure!(
-                !matches!(verdict, Verdict::WrongMethod(_) | Verdict::WrongPath(_)),
-                "{name}: {verdict:?}\n{}",
-                self.named[at]
-            );
-            let kinds: HashSet<FrameKind> = self.named[at].frames.iter().map(|frame| frame.kind).collect();
-            let wanted = if name == "inlined" { FrameKind::Inlined } else { FrameKind::CompiledC2 };
-            let is_whole = verdict == Verdict::Exact || MOSTLY_ON_THEIR_WAY.contains(&name);
-            if !is_whole || !kinds.contains(&wanted) {
-                return Ok(Some(format!("{name}: {verdict:?}, {kinds:?}")));
-            }
-        }
-        Ok(None)
-    }
-}
-
-/// The one place from which nobody finds the caller: the handler has pushed a word for its return address and not written
-/// it yet (docs/jvm.md). The walk says that it is not whole.
-fn has_just_entered_the_safepoint_handler(stack: &NamedStack) -> bool {
-    let is_alone = matches!(&stack.frames[..], [only] if only.name.raw() == "SafepointBlob");
-    is_alone && stack.quality.end == WalkEnd::Implausible
-}
-
-fn as_known(frame: &Frame) -> known::Frame {
-    let of = |text: &Option<TargetText>| text.as_ref().map_or("", TargetText::raw).to_owned();
-    known::Frame {
-        kind: frame.kind.name().to_owned(),
-        class: of(&frame.class),
-        name: frame.name.raw().to_owned(),
-        module: of(&frame.module),
-        file: of(&frame.file),
-        line: frame.line,
-    }
-}
-
-fn capture(jdk: &Jdk, collector: &str) -> Result<Capture> {
-    let lines = CallLines::read()?;
-    let flag = format!("-XX:+Use{collector}GC");
-    let workload = THREADS.iter().fold(known::workload().jdk(jdk).flag(&flag), |all, name| all.argument(name));
-    // What is inlined between two safepoints counts as the second one's method.
-    let leaves = ["known.Recursion::leaf", "known.Lambdas::leaf", "known.Megamorphic*::leaf*"];
-    let jvm = leaves.iter().fold(workload, |workload, leaf| workload.dont_inline(leaf)).start()?;
-    let mut files = BTreeMap::new();
-    let mut last = None;
-    let mut spent = 0;
-    let captured = wait_for("all threads to be on their whole paths", LIMIT, || {
-        // Held all the time, it would never get anywhere.
-        if schedstat::process(jvm.pid())? < spent + PAUSE_NS {
-            return Ok(None);
-        }
-        let frozen = Frozen::new(jvm.pid())?;
-        spent = schedstat::process(jvm.pid())?;
-        let capture = Capture::of(&frozen, jvm.pid(), &mut files)?;
-        last = capture.complaint(&lines)?;
-        Ok(last.is_none().then_some(capture))
-    });
-    captured.with_context(|| format!("{jdk}: {last:?}"))
-}
+const RELEASES: [(u32, Collector); 4] =
+    [(11, Collector::Serial), (17, Collector::Parallel), (21, Collector::G1), (25, Collector::Z)];
 
 #[test]
 fn an_image_gives_what_the_jvm_gave() -> Result<()> {
     let dir = paths::fixtures().join("jvm_images");
     for (release, collector) in RELEASES {
         let jdk = Jdk::pinned()?.find(|jdk| jdk.release == release).context("a pinned JDK")?;
-        let capture = capture(jdk, collector)?;
-        let encoded = capture.image.encode()?;
-        let image = JvmImage::decode(&encoded)?;
-        ensure!(image == capture.image, "{jdk}: an image is not what was put in");
-        let mut jvm = image.attach()?;
-        for ((thread, walked), named) in image.threads.iter().zip(&capture.walked).zip(&capture.named) {
-            assert_eq!(image.walk(&image.memory, &jvm, thread), *walked, "{jdk} {}", thread.name);
-            assert_eq!(image.name(&mut jvm, walked), *named, "{jdk} {}", thread.name);
-        }
-        println!("{jdk}: {} threads, {} bytes", image.threads.len(), encoded.len());
+        let capture = capture(&jdk.java, collector, LIMIT)?;
+        let file = capture.file().with_context(|| jdk.to_string())?;
+        println!("{jdk}: {} threads, {} bytes", capture.image.threads.len(), file.len());
         if env::var_os("UPDATE_FIXTURES").is_some() {
             fs::create_dir_all(&dir)?;
-            fs::write(dir.join(format!("{release}.jimg")), &encoded)?;
-            fs::write(dir.join(format!("{release}.txt")), image.text()?)?;
+            fs::write(dir.join(format!("{release}.jimg")), &file)?;
+            fs::write(dir.join(format!("{release}.txt")), capture.image.text()?)?;
         }
     }
     Ok(())

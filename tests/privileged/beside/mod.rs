@@ -18,7 +18,7 @@ mod hostile;
 mod image_files;
 mod io_endings;
 mod junit;
-pub(crate) mod jvm_images;
+mod jvm_images;
 mod jvms;
 mod kernel_time;
 mod labels;

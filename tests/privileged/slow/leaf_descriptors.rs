@@ -16,7 +16,7 @@ use joular_tests::java::Jdk;
 use joular_user::runtimes::hotspot::{jvm::Jvm, nmethod::LookUp};
 
 use super::inlined_split::{Described, Recorded, expect_within_3_sigma};
-use crate::beside::jvm_images;
+use crate::capture;
 
 /// Samples in `outer` itself, and in what was inlined into it.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Leaves {
     /// Of a recording, while the JVM is still there.
     pub fn read(recording: &Path, pid: u32) -> Result<Self> {
         let places = LeafSamples::of(recording, pid)?;
-        let mut jvm = jvm_images::attach(pid)?;
+        let mut jvm = capture::attach(pid)?;
         let ways = [LookUp::AtOrAbove, LookUp::LastBelow];
         Ok(Self { ways: ways.map(|look_up| places.split(&mut jvm, look_up)) })
     }

@@ -38,7 +38,7 @@ use joular_user::{
 };
 
 use super::leaf_descriptors::LeafSamples;
-use crate::beside::jvm_images;
+use crate::capture;
 
 const PROC: &str = "/proc";
 const RECORDED: &str = "6s";
@@ -203,7 +203,7 @@ impl Judge<'_> {
 
 /// What samples of a held JVM are called.
 fn judge(pid: u32, samples: &LeafSamples) -> Result<Judged> {
-    let (libjvm, bias) = jvm_images::libjvm(&Maps::read(Path::new(PROC), Pid(pid))?)?;
+    let (libjvm, bias) = capture::libjvm(&Maps::read(Path::new(PROC), Pid(pid))?)?;
     let process = ProcessMemory::open(Path::new(PROC), Pid(pid))?;
     let memory = Pages::new(&process);
     let oop_maps = OopMaps::new(&VmStructs::read(&memory, &libjvm.tables, bias)?)?;

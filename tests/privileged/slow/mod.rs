@@ -2,6 +2,7 @@
 //! what takes long to measure: `cargo xtask test --slow` runs them, one at a time, and `cargo xtask test` does not.
 
 mod aarch64;
+mod aarch64_images;
 mod alerts;
 mod allocation_cycles;
 mod allocation_race;

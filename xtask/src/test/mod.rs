@@ -23,7 +23,7 @@ use rustix::fs::{StatVfsMountFlags, statvfs};
 pub use self::checks::Checks;
 use self::{built::Built, checks::timed};
 use crate::{
-    build::{self, Profile},
+    build::Emulated,
     dist, setup, shell,
     target::{Library, Processor, Target},
     tidy,
@@ -126,8 +126,8 @@ fn slow(checks: &mut Checks, notes_file: &Path) {
         return checks.skip("tests of the binary", "there are no packages to test");
     };
     let aarch64 = Target { processor: Processor::Aarch64, library: Library::Musl };
-    let for_aarch64 = checks.check("program for aarch64", || build::build_portable(Profile::Dev, aarch64));
-    let for_aarch64 = for_aarch64.as_deref();
+    let for_aarch64 = checks.check("programs for aarch64", || Emulated::build(aarch64));
+    let for_aarch64 = for_aarch64.as_ref();
     let tests = Tests { built: &built, notes_file, packages: Some(&made), for_aarch64, is_every: true };
     checks.check("links in rustdoc", rustdoc);
     // Advisories are a database on the network: not every build has one.
@@ -169,8 +169,8 @@ struct Tests<'a> {
     notes_file: &'a Path,
     /// The directory of the packages under test; `None` if none were made.
     packages: Option<&'a Path>,
-    /// The profiler for aarch64; `None` if none was built.
-    for_aarch64: Option<&'a Path>,
+    /// What runs on an emulated aarch64; `None` if nothing was built for it.
+    for_aarch64: Option<&'a Emulated>,
     /// Whether tests across JDKs try all of them, and connections are cut at each request.
     is_every: bool,
 }
@@ -181,7 +181,9 @@ impl Tests<'_> {
         let every: &[&'static str] = if self.is_every { &[jdk::EVERY, s3::EVERY] } else { &[] };
         let every = every.iter().map(|name| (*name, Path::new("1")));
         let packages = self.packages.map(|directory| (packages::DIRECTORY, directory));
-        let for_aarch64 = self.for_aarch64.map(|program| (paths::AARCH64, program));
+        let for_aarch64 = self.for_aarch64.into_iter().flat_map(|built| {
+            [(paths::AARCH64, built.program.as_path()), (paths::IMAGE_OF_AARCH64, built.jvm_image.as_path())]
+        });
         always.into_iter().chain(packages).chain(for_aarch64).chain(every)
     }
 

@@ -34,9 +34,13 @@ pub static BYTES: Bound = Bound::new(
 /// Stubs that are not entered by a call: returns and jumps lead there.
 const NOT_CALLED: [&str; 2] = ["catch_exception", "forward exception"];
 
-/// Parts of the names of C1's stubs that have no frame size, and words that their callers push: the search among a class's
-/// supertypes, to which two are given, of which one becomes the answer; and the search for who handles an exception.
-const C1_BLOBS: [(&str, i8); 2] = [("slow_subtype_check", 2), ("unwind_exception", 0)];
+/// Stubs of C1 that have no frame size and call others, or move the stack pointer; and how many words their callers push.
+const OF_C1: [(&str, i8); 2] = [
+    // The search among a class's supertypes. One of the words becomes the answer.
+    ("slow_subtype_check", 2),
+    // Where a method goes that does not handle an exception, without its frame.
+    ("unwind_exception", 0),
+];
 
 /// Stubs of one blob.
 #[derive(Debug, PartialEq, Eq)]
@@ -85,12 +89,16 @@ impl StubCode {
             blobs.extend(found.map(|blob| (blob, vec![stub])));
         }
         let mut blobs: Vec<StubBlob> = blobs.iter().map(|(blob, stubs)| StubBlob::new(blob, stubs, build)).collect();
-        blobs.extend(c1_blobs.into_iter().filter_map(|address| {
+        let of_c1 = c1_blobs.into_iter().filter_map(|address| {
             let blob = cache.find_blob(memory, layout, address).ok().flatten()?;
             let name = blob_name(memory, &blob)?;
-            C1_BLOBS.iter().find(|(part, _)| name.contains(part)).map(|of_c1| StubBlob::of_c1(&blob, of_c1, build))
-        }));
+            let (_, pushed_words) = OF_C1.into_iter().find(|(part, _)| name.contains(part))?;
+            Some(StubBlob::of_c1(&blob, build, pushed_words))
+        });
+        blobs.extend(of_c1);
         blobs.sort_by_key(|blob| blob.range.start);
+        // What stands behind the table of C1's may be anything.
+        blobs.dedup_by_key(|blob| blob.range.start);
         if blobs != self.blobs {
             self.ranges = blobs.iter().map(|blob| blob.range).collect();
             self.blobs = blobs;
@@ -123,10 +131,11 @@ impl StubBlob {
         Self { range: OwnRange { start: Address(start), end: Address(end), id }, called, pushed_words: 0 }
     }
 
-    fn of_c1(blob: &Blob, (name, pushed_words): &(&str, i8), build: u64) -> Self {
+    /// The blob is one stub, which is called.
+    fn of_c1(blob: &Blob, build: u64, pushed_words: i8) -> Self {
         let (begin, end) = (blob.code_begin, blob.start.saturating_add(blob.size));
-        let whole = Stub { begin, end, name: (*name).into() };
-        Self { pushed_words: *pushed_words, ..Self::new(blob, &[&whole], build) }
+        let whole = Stub { begin, end, name: Box::default() };
+        Self { pushed_words, ..Self::new(blob, &[&whole], build) }
     }
 }
 
@@ -157,5 +166,20 @@ mod tests {
         assert_eq!(id(&BLOB, 0x100, 7), id(&moved, 0x100, 7));
         assert_ne!(id(&BLOB, 0x100, 7), id(&moved, 0x110, 7));
         assert_ne!(id(&BLOB, 0x100, 7), id(&moved, 0x100, 8), "another user's file may be another");
+    }
+
+    #[test]
+    fn of_c1s_stubs_those_are_read_that_have_no_frame_size_and_need_rows() {
+        for (name, pushed_words) in [
+            ("slow_subtype_check Runtime1 stub", Some(2)),
+            ("C1 Runtime unwind_exception_blob", Some(0)),
+            ("unwind_exception Runtime1 stub", Some(0)),
+            ("handle_exception Runtime1 stub", None),
+        ] {
+            let found = OF_C1.into_iter().find(|(part, _)| name.contains(part));
+            assert_eq!(found.map(|(_, words)| words), pushed_words, "{name}");
+        }
+        let blob = StubBlob::of_c1(&BLOB, 7, 2);
+        assert_eq!((blob.called, blob.pushed_words), (vec![0..0xfc0], 2));
     }
 }

@@ -63,6 +63,15 @@ fn a_return_address_that_is_saved_alone() {
     // str x30, [sp, #-16]!; bl; ldr x30, [sp], #16; ret
     let alone = Rule { rule: rule::SP_RETURN_ONLY, cfa_words: 2, fp_words: -2 };
     expect(&[0xf81f_0ffe, 0x9400_0040, 0xf841_07fe, 0xd65f_03c0], &[SP(0, 0), alone, alone, SP(0, 0)]);
+    // C1's unwind_exception: mov x3, x30; stp x30, x0, [sp, #-16]!; mov x0, x28; mov x1, x3; stp x8, x12, [sp, #-16]!; blr x8;
+    // ldp x8, x12, [sp], #16; mov x1, x0; ldp x30, x0, [sp], #16; br x1
+    let save = [0xaa1e_03e3, 0xa9bf_03fe, 0xaa1c_03e0, 0xaa03_03e1, 0xa9bf_33e8, 0xd63f_0100];
+    let restore = [0xa8c1_33e8, 0xaa00_03e1, 0xa8c1_03fe, 0xd61f_0020];
+    let calling = Rule { rule: rule::SP_RETURN_ONLY, cfa_words: 4, fp_words: -4 };
+    expect(
+        &[save.as_slice(), &restore].concat(),
+        &[SP(0, 0), SP(0, 0), alone, alone, alone, calling, calling, alone, alone, SP(0, 0)],
+    );
 }
 
 #[test]

@@ -76,7 +76,16 @@ fn is_link(memory: &impl Memory, lr: u64) -> bool {
 /// Whether a rule is one that a stub of a JVM has.
 #[inline(always)]
 pub(in crate::walk) const fn is_of_stub(of: u8) -> bool {
-    matches!(of, rule::SP | rule::FP | rule::SP_RETURN_ONLY | rule::FP_RETURN_ONLY | rule::SP_PAIR | rule::FP_PAIR)
+    matches!(
+        of,
+        rule::SP
+            | rule::SP_PUSHED
+            | rule::FP
+            | rule::SP_RETURN_ONLY
+            | rule::FP_RETURN_ONLY
+            | rule::SP_PAIR
+            | rule::FP_PAIR
+    )
 }
 
 /// The stack pointer of the caller of a frame whose frame pointer is this: a bound, since the pair that it points at is

@@ -30,6 +30,8 @@ fn a_stub_with_a_row_is_walked_by_it() {
         (rule::SP, 4, -4, 0, &[0, RETURN, 1, 2]),
         (rule::SP, 4, -2, 0, &[1, 2, 0, RETURN]),
         (rule::SP_RETURN_ONLY, 2, -2, 0, &[1, RETURN]),
+        // The last two words were pushed by the caller.
+        (rule::SP_PUSHED, 4, 2, RETURN, &[1, 2, 3, 4, 5, 6]),
         // Without a rule, by what is left of the call.
         (rule::UNSUPPORTED, 0, 0, RETURN, &[]),
         (rule::NONE, 0, 0, RETURN, &[]),
@@ -41,7 +43,7 @@ fn a_stub_with_a_row_is_walked_by_it() {
         if shift != 0 {
             process.words(STACK, &[RETURN]);
         }
-        caller_frame(&mut process, STACK + (cfa_words as u64) * 8);
+        caller_frame(&mut process, STACK + 8 * stack.len() as u64);
         let registers = Registers { lr, ..leaf(ADAPTER.begin() + BODY) };
         assert_eq!(process.walk(registers), expect(ADAPTER.stub(BODY)), "rule {rule}, {stack:x?}");
     }
