@@ -129,10 +129,6 @@ pub trait Arch: Default {
     /// one of the frame address there.
     fn plt_pushes_at(expression: &[u8]) -> Option<u64>;
 
-    /// Bytes of a linkage table before the slots of functions, of what it begins with. `None` where linkers describe the
-    /// whole table, since its code pushes a word.
-    fn linkage_head(code: &[u8]) -> Option<u32>;
-
     /// Where an operand of 8 bytes of a static probe is, as the assembler writes it, without its size.
     fn probe_operand(operand: &str) -> Option<ArgumentPlace>;
 }

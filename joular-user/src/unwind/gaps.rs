@@ -32,9 +32,6 @@ pub static CODE: Bound = Bound::new(
     "stacks that pass through the rest end there",
 );
 
-/// What is read of a linkage table: more than what is before its slots of functions.
-const LINKAGE_HEAD_BYTES: u64 = 64;
-
 /// Bytes up to a system call that starts a thread.
 const MAX_BEFORE_CLONE_BYTES: u32 = 4096;
 
@@ -43,7 +40,6 @@ pub fn fill<A: Arch>(elf: &Elf<'_>, rows: Vec<UnwindRow>) -> Vec<UnwindRow> {
     let (rows, begins) = if elf.is_native_image() { of_methods::<A>(elf, rows) } else { (rows, BTreeSet::new()) };
     let mut added = of_functions::<A>(elf, &rows, begins).unwrap_or_default();
     added.extend(clones::<A>(&rows).filter_map(|clone| clone.rows::<A>(elf).ok()).flatten());
-    added.extend(of_linkage::<A>(elf, &rows).unwrap_or_default());
     if added.is_empty() { rows } else { merged(rows, added) }
 }
 
@@ -85,14 +81,9 @@ fn of_methods<A: Arch>(elf: &Elf<'_>, mut rows: Vec<UnwindRow>) -> (Vec<UnwindRo
 }
 
 fn text(elf: &Elf<'_>) -> Result<Range<u32>, ElfError> {
-    range_of(elf, ".text")
-}
-
-/// Of a section with code.
-fn range_of(elf: &Elf<'_>, section: &str) -> Result<Range<u32>, ElfError> {
-    let range = elf.section_range(section)?;
+    let text = elf.section_range(".text")?;
     let place = |address| u32::try_from(address).map_err(|_| ElfError::Malformed("its code is beyond 4 GiB"));
-    Ok(place(range.start)?..place(range.end)?)
+    Ok(place(text.start)?..place(text.end)?)
 }
 
 /// Rows of functions that the table leaves out. Some may be known to begin where `begins` says.
@@ -131,28 +122,6 @@ fn of_functions<A: Arch>(
     let begins = all_begins::<A>(&gaps, begins, elf.is_movable());
     let entry = u32::try_from(elf.entry()).ok();
     gaps.into_iter().for_each(|gap| added.extend(gap.rows::<A>(&begins, entry)));
-    Ok(added)
-}
-
-/// Rows of the table by which functions of other files are called, where linkers leave it out. Each slot jumps to its function
-/// and leaves the stack as it is.
-fn of_linkage<A: Arch>(elf: &Elf<'_>, rows: &[UnwindRow]) -> Result<Vec<UnwindRow>, ElfError> {
-    let Range { start, end } = range_of(elf, ".plt")?;
-    let behind = rows.partition_point(|row| row.address < end);
-    let has_row = rows.get(..behind).and_then(|rows| rows.last()).is_some_and(|row| row.rule != rule::NONE);
-    if start >= end || has_row {
-        return Ok(Vec::new());
-    }
-    let bytes = elf.code_at(&(u64::from(start)..u64::from(end).min(u64::from(start) + LINKAGE_HEAD_BYTES)))?;
-    let Some(head) = A::linkage_head(&bytes) else { return Ok(Vec::new()) };
-    let called = std::iter::once(0..head).collect();
-    let mut added = code_rows::rows::<A>(&OwnCode { bytes, called, ..OwnCode::default() });
-    added.retain(|row| row.address < head);
-    let slots = A::AS_CALLED;
-    added.push(UnwindRow { address: head, rule: slots.rule, cfa_words: slots.cfa_words, fp_words: slots.fp_words });
-    added.iter_mut().for_each(|row| row.address = row.address.saturating_add(start));
-    let is_followed = rows.get(behind).is_some_and(|row| row.address == end);
-    added.extend((!is_followed).then_some(UnwindRow { address: end, rule: rule::NONE, ..UnwindRow::default() }));
     Ok(added)
 }
 

@@ -1,10 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{
-    arch::{Aarch64, X86_64, aarch64_fixture},
-    unwind::eh_frame,
-};
+use crate::arch::{Aarch64, X86_64};
 
 const fn row(address: u32, rule: u8) -> UnwindRow {
     UnwindRow { address, cfa_words: 1, fp_words: 0, rule }
@@ -113,7 +110,7 @@ fn a_thread_that_starts_another_is_described_all_along() {
     let Some(path) = libc else { return };
     let file = std::fs::File::open(path).unwrap();
     let elf = Elf::read(&file).unwrap();
-    let described = eh_frame::rows::<X86_64>(&eh_frame::section::<X86_64>(&elf).unwrap());
+    let described = crate::unwind::eh_frame::rows::<X86_64>(&crate::unwind::eh_frame::section::<X86_64>(&elf).unwrap());
     let found: Vec<Clone> = clones::<X86_64>(&described).collect();
     assert!(!found.is_empty(), "glibc has clone, and since 2.34 clone3");
     let filled = fill::<X86_64>(&elf, described);
@@ -147,33 +144,12 @@ fn what_assembly_leaves_out_is_told_by_its_code() {
     let file = std::fs::File::open("/bin/true").unwrap();
     let elf = Elf::read(&file).unwrap();
     let entry = u32::try_from(elf.entry()).unwrap();
-    let described = eh_frame::rows::<X86_64>(&eh_frame::section::<X86_64>(&elf).unwrap());
+    let described = crate::unwind::eh_frame::rows::<X86_64>(&crate::unwind::eh_frame::section::<X86_64>(&elf).unwrap());
     let rule_at = |rows: &[UnwindRow], address: u32| rows[rows.partition_point(|row| row.address <= address) - 1].rule;
     assert_eq!(rule_at(&fill::<X86_64>(&elf, described.clone()), entry), rule::ROOT);
     // Without any description.
     let filled = fill::<X86_64>(&elf, Vec::new());
     assert!(filled.is_sorted_by(|one, other| one.address < other.address), "{filled:?}");
-}
-
-/// Linkers for aarch64 leave the table out. It begins with `stp x16, x30, [sp, #-16]!`, in a program with landing pads behind one.
-#[test]
-fn slots_of_linkage_tables_leave_the_stack_as_it_is() {
-    for (name, kept_at) in [("plain.so", 4), ("signed.so", 8)] {
-        let file = aarch64_fixture(name);
-        let elf = Elf::read(&file).unwrap();
-        let described = eh_frame::rows::<Aarch64>(&eh_frame::section::<Aarch64>(&elf).unwrap());
-        let table = range_of(&elf, ".plt").unwrap();
-        let filled = fill::<Aarch64>(&elf, described.clone());
-        let rule_at = |address: u32| Rule::of(&filled[filled.partition_point(|row| row.address <= address) - 1]);
-        let kept = Rule { rule: rule::SP_RETURN_ONLY, cfa_words: 2, fp_words: -1 };
-        let places = [0, kept_at - 4, kept_at, 16, 32, 48].map(|place| rule_at(table.start + place));
-        let called = Aarch64::AS_CALLED;
-        assert_eq!(places, [called, called, kept, kept, called, called], "{name}");
-        assert_eq!(rule_at(table.end - 4), called, "{name}");
-        assert!(filled.is_sorted_by(|one, other| one.address < other.address), "{name}: {filled:?}");
-        assert_eq!(of_linkage::<Aarch64>(&elf, &filled).unwrap(), [], "{name}: they are there");
-        assert_eq!(of_linkage::<X86_64>(&elf, &described).unwrap(), [], "linkers for x86-64 describe it");
-    }
 }
 
 proptest! {

@@ -205,15 +205,6 @@ impl Arch for Aarch64 {
         None
     }
 
-    /// The slot that finds functions keeps the link register. In a program without libraries there is none.
-    fn linkage_head(code: &[u8]) -> Option<u32> {
-        /// `stp x16, x30, [sp, #-16]!`; a landing pad (`bti c`) may be before it.
-        const KEEPS_LINK: u32 = 0xa9bf_7bf0;
-        const BYTES: u32 = 32;
-        let mut words = code.as_chunks().0.iter().take(2).map(|word| u32::from_le_bytes(*word));
-        Some(if words.any(|word| word == KEEPS_LINK) { BYTES } else { 0 })
-    }
-
     /// `x0` in a register, `[sp, 8]` on the stack.
     fn probe_operand(operand: &str) -> Option<ArgumentPlace> {
         let Some(memory) = operand.strip_prefix('[') else {

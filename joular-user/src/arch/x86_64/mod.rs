@@ -172,10 +172,6 @@ impl Arch for X86_64 {
         plt::pushes_at(expression)
     }
 
-    fn linkage_head(_: &[u8]) -> Option<u32> {
-        None
-    }
-
     /// `%rax` in a register, `-16(%rbp)` on the stack.
     fn probe_operand(operand: &str) -> Option<ArgumentPlace> {
         if let Some(name) = operand.strip_prefix('%') {
