@@ -212,7 +212,9 @@ impl Capture {
                 return Ok(Some(format!("{name}: {verdict:?}, {kinds:?}")));
             }
         }
-        Ok(None)
+        let stacks = self.image.threads.iter().zip(&self.named);
+        let mut cut = stacks.filter(|(_, stack)| stack.quality.end != WalkEnd::Root);
+        Ok(cut.next().map(|(thread, stack)| format!("{} is not whole:\n{stack}", thread.name)))
     }
 }
 

@@ -129,10 +129,7 @@ impl Machine {
     pub fn fetch(&'static self) -> Result<()> {
         let packages = self.packages();
         packages.update()?;
-        packages.unpack(&self.dir(), BUSYBOX)?;
-        if !self.is_this() {
-            packages.unpack(&self.dir(), LIBC)?;
-        }
+        self.needed().try_for_each(|package| packages.unpack(&self.dir(), package).map(drop))?;
         // Which of them there are depends on the release of Debian.
         for (dir, line) in self.lines() {
             if let Some(kernel) = packages.newest_kernel(line)? {
@@ -149,7 +146,14 @@ impl Machine {
         let newest_is_there = |(dir, line): (PathBuf, &str)| {
             packages.newest_kernel(line).is_ok_and(|kernel| kernel.is_none_or(|kernel| dir.join(kernel).exists()))
         };
-        self.missing().is_none() && self.lines().all(newest_is_there)
+        let has_needed = self.needed().all(|package| self.dir().join(package).exists());
+        self.missing().is_none() && has_needed && self.lines().all(newest_is_there)
+    }
+
+    /// Packages that are not kernels. Programs of this machine are there already.
+    fn needed(&self) -> impl Iterator<Item = &'static str> {
+        let of_another = [LIBC, JVM.1].into_iter().chain(ITS_LIBRARIES.map(|(package, ..)| package));
+        [BUSYBOX].into_iter().chain(of_another.filter(|_| !self.is_this()))
     }
 
     /// Each line, and where its kernel is unpacked.
@@ -199,7 +203,6 @@ impl Machine {
         }
     }
 
-    /// Downloads what is missing of it.
     fn put_debians_jvm(&self, root: &mut Initramfs) -> Result<()> {
         let (packages, (_, jvm)) = (self.packages(), JVM);
         let unpacked = packages.unpack(&self.dir(), jvm)?;

@@ -236,7 +236,7 @@ fn kernels() {
         if machine.is_complete() {
             continue;
         }
-        shell::step(&format!("unpacking Debian's kernels for {} in target/kernels (100 MB)", machine.processor));
+        shell::step(&format!("unpacking Debian's kernels for {} in target/kernels (150 MB)", machine.processor));
         let has_qemu = if shell::exists(machine.qemu) { Ok(()) } else { install_package(package) };
         if let Err(error) = has_qemu.and_then(|()| machine.fetch()) {
             println!("no kernels for {} to test in virtual machines: {error:#}", machine.processor);
