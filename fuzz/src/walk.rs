@@ -10,10 +10,11 @@ use crate::patches::Patches;
 type Target = (JvmImage, Jvm, Patches);
 
 thread_local! {
-    static TARGETS: [Target; 2] = {
-        let files: [&[u8]; 2] = [
+    static TARGETS: [Target; 3] = {
+        let files: [&[u8]; 3] = [
             include_bytes!("../../tests/fixtures/jvm_images/11.jimg"),
             include_bytes!("../../tests/fixtures/jvm_images/25.jimg"),
+            include_bytes!("../../tests/fixtures/jvm_images/aarch64-21.jimg"),
         ];
         files.map(|bytes| {
             let image = JvmImage::decode(bytes).expect("the fixture");
@@ -28,12 +29,12 @@ pub fn run(input: &[u8]) {
     TARGETS.with(|targets| walk(input, targets));
 }
 
-fn walk(input: &[u8], targets: &[Target; 2]) {
+fn walk(input: &[u8], targets: &[Target; 3]) {
     let Some(([which, mask, rest_of_pc @ ..], rest)) = input.split_first_chunk::<10>() else { return };
-    let (image, jvm, patches) = &targets[usize::from(which % 2)];
+    let (image, jvm, patches) = &targets[usize::from(which % 3)];
     let memory = patches.apply(rest);
     let value = u64::from_le_bytes(*rest_of_pc);
-    for thread in image.threads.iter().skip(usize::from(which / 2) % image.threads.len()).take(3) {
+    for thread in image.threads.iter().skip(usize::from(which / 3) % image.threads.len()).take(3) {
         let mut thread = thread.clone();
         for (index, register) in thread.registers.iter_mut().enumerate() {
             if mask >> index & 1 == 1 {

@@ -20,7 +20,7 @@ use joular_ebpf::{
         MAX_ROWS, MAX_STACK_FRAMES, ProcessUnwind, REMEMBERED, Remembered, RingShare, SampleKey, SampleSlot,
         SampledObject, SamplingClock, StackHeader, TablesEpoch, ThreadSlot, UnwindRow,
     },
-    walk::{BlockWords, Walk},
+    walk::{BlockWords, Walk, arch::Native},
 };
 
 /// Byte offsets of `task_struct` members, read from the running kernel's BTF.
@@ -303,7 +303,7 @@ pub struct StackScratch {
 /// The user's part of a stack, and the kernel's. The second walk, if there is one, is for programs that can be
 /// interrupted.
 #[map]
-pub static WALK: PerCpuArray<Walk> = PerCpuArray::with_max_entries(1, 0);
+pub static WALK: PerCpuArray<Walk<Native>> = PerCpuArray::with_max_entries(1, 0);
 #[map]
 pub static KERNEL_SCRATCH: PerCpuArray<StackScratch> = PerCpuArray::with_max_entries(1, 0);
 

@@ -21,7 +21,7 @@ use joular_data::model::{
 };
 use joular_ebpf::{
     abi::{CodeMapping, JvmUnwind, ProcessUnwind, UnwindRow},
-    walk::Tables,
+    walk::{Tables, arch::Native},
 };
 use joular_tests::{
     clock::wait_for,
@@ -118,7 +118,7 @@ fn tables(pid: u32, maps: &Maps, files: &mut BTreeMap<String, FileTable>) -> Res
 }
 
 fn image_thread(thread: &Thread) -> ImageThread {
-    ImageThread { name: thread.name.clone(), tid: thread.tid, registers: registers::walked(&thread.registers) }
+    ImageThread { name: thread.name.clone(), tid: thread.tid, registers: registers::walked(&thread.registers).to_vec() }
 }
 
 /// Of a process, and its load bias.
@@ -159,7 +159,7 @@ impl Capture {
         let threads: Vec<ImageThread> = frozen.threads.iter().map(image_thread).collect();
         let walk = |thread: &ImageThread| {
             let compiler = compiler(&jvm, thread);
-            walk(&memory, &noted, mappings, jvm.unwind_info(), thread.registers(), compiler.as_ref())
+            walk(&memory, &noted, mappings, jvm.unwind_info(), thread.registers::<Native>(), compiler.as_ref())
         };
         let walked: Vec<WalkedStack> = threads.iter().map(walk).collect();
         let version = jvm.facts().version.clone().unwrap_or_default().into_raw();

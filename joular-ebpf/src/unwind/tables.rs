@@ -17,7 +17,8 @@ use joular_ebpf::{
         remembered_at,
     },
     walk::{
-        BlockWords, End, FrameWords, Memory, Step, Tables, Walk,
+        BlockWords, End, Memory, Step, Tables, Walk,
+        arch::{Arch, Native},
         dispatch::{self, Parts, Walker},
         is_return_address, push_compiled_method,
     },
@@ -90,11 +91,12 @@ pub fn walk_from(tgid: u32, from: From) -> StackId {
 struct Programs;
 
 impl Walker for Programs {
+    type Arch = Native;
     type Memory = CurrentProcess;
     type Tables = Maps;
 
     #[inline(always)]
-    fn parts(&mut self) -> Option<Parts<'_, CurrentProcess, Maps>> {
+    fn parts(&mut self) -> Option<Parts<'_, Native, CurrentProcess, Maps>> {
         Some(Parts { walk: current_walk()?, memory: &CurrentProcess, tables: &Maps })
     }
 
@@ -171,11 +173,11 @@ pub extern "C" fn walk_stub(kind: u32) -> u32 {
 pub extern "C" fn walk_is_return_address(pc: u64) -> u32 {
     let Some(walk) = current_walk() else { return 0 };
     let Some(jvm) = Maps.jvm(&walk.process) else { return 0 };
-    u32::from(is_return_address(&CurrentProcess, &Maps, jvm, &walk.process, pc))
+    u32::from(is_return_address(&CurrentProcess, &Maps, jvm, walk, pc))
 }
 
 #[inline(always)]
-fn current_walk() -> Option<&'static mut Walk> {
+fn current_walk() -> Option<&'static mut Walk<Native>> {
     let walk = WALK.get_ptr_mut(walk_under_way())?;
     // SAFETY: this CPU's own, used by one program run at a time, and by one function
     // at a time: none holds it while it calls another that changes it.
@@ -255,9 +257,9 @@ impl Memory for CurrentProcess {
     }
 
     #[inline(always)]
-    fn frame(&self, address: u64, words: &mut FrameWords) -> Step {
+    fn frame(&self, address: u64, words: &mut [u64]) -> Step {
         // SAFETY: the buffer has that size.
-        unsafe { Self::read_to(words.as_mut_ptr(), size_of::<FrameWords>() as u32, address) }
+        unsafe { Self::read_to(words.as_mut_ptr(), size_of_val(words) as u32, address) }
     }
 
     #[inline(always)]
@@ -317,7 +319,7 @@ impl Tables for Maps {
 
     /// By a function of its own: there are many callers.
     #[inline(always)]
-    fn is_return_address(&self, _: &impl Memory, _: &JvmUnwind, _: &ProcessUnwind, pc: u64) -> bool {
+    fn is_return_address<A: Arch>(&self, _: &impl Memory, _: &JvmUnwind, _: &Walk<A>, pc: u64) -> bool {
         walk_is_return_address(pc) != 0
     }
 }

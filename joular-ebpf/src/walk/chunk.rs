@@ -11,9 +11,7 @@
 //! none of the frames that were found in the heap are kept.
 
 use super::{
-    End, MAX_USER_FRAMES, Memory, Tables, USER_END, Walk,
-    arch::{code_address, uncoloured},
-    continuation::ENTRY_CONTINUATION,
+    End, MAX_USER_FRAMES, Memory, Tables, USER_END, Walk, arch::Arch, continuation::ENTRY_CONTINUATION,
     hotspot::blob_word,
 };
 use crate::abi::{ContinuationLayout, FrameWord, JvmUnwind, references};
@@ -71,7 +69,7 @@ impl Chunk {
     }
 }
 
-impl Walk {
+impl<A: Arch> Walk<A> {
     /// Whether the frames being walked are in the heap.
     #[inline(always)]
     pub const fn is_in_chunk(&self) -> bool {
@@ -81,7 +79,13 @@ impl Walk {
 
 /// Goes on in the chunk with the newest frames of the thread that was entered there. `false`: nothing has changed.
 #[inline(always)]
-pub(super) fn begin(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk, entry: u64) -> bool {
+pub(super) fn begin<A: Arch>(
+    memory: &impl Memory,
+    tables: &impl Tables,
+    jvm: &JvmUnwind,
+    walk: &mut Walk<A>,
+    entry: u64,
+) -> bool {
     let layout = &jvm.continuation;
     // The wrapper by which a thread leaves its carrier may just have put all frames on the stack into the heap.
     if layout.references == references::NONE || walk.is_in_wrapper != 0 {
@@ -90,7 +94,7 @@ pub(super) fn begin(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind,
     let tail = memory
         .word(entry.wrapping_add(ENTRY_CONTINUATION))
         .ok()
-        .and_then(|continuation| reference(memory, layout, continuation.wrapping_add(u64::from(layout.tail))));
+        .and_then(|continuation| reference::<A>(memory, layout, continuation.wrapping_add(u64::from(layout.tail))));
     let Some(tail) = tail else { return false };
     let Chunk { count, .. } = walk.chunk;
     let (barrier, len, hash) = (walk.registers.pc, walk.header.len, walk.hash);
@@ -100,7 +104,12 @@ pub(super) fn begin(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind,
 
 /// Goes on behind the oldest frame of a chunk: in the next one. `false`: there is none, or something did not fit.
 #[inline(always)]
-pub(super) fn go_on_behind(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk) -> bool {
+pub(super) fn go_on_behind<A: Arch>(
+    memory: &impl Memory,
+    tables: &impl Tables,
+    jvm: &JvmUnwind,
+    walk: &mut Walk<A>,
+) -> bool {
     let is_behind = walk.registers.pc == walk.chunk.barrier;
     let is_entered = if is_behind { enter_next(memory, tables, jvm, walk) } else { None };
     if is_entered == Some(true) {
@@ -118,7 +127,7 @@ pub(super) fn go_on_behind(memory: &impl Memory, tables: &impl Tables, jvm: &Jvm
 
 /// Leaves the heap. Returns the address of the thread's entry.
 #[inline(always)]
-pub(super) const fn leave(walk: &mut Walk) -> u64 {
+pub(super) const fn leave<A: Arch>(walk: &mut Walk<A>) -> u64 {
     walk.chunk.bottom = 0;
     walk.chunk.entry
 }
@@ -126,7 +135,7 @@ pub(super) const fn leave(walk: &mut Walk) -> u64 {
 /// Whether frames on the stack have been copied to the heap: C++ is putting them there. The newest in the heap is then
 /// the one that called it, on which there may be the frame of a wrapper.
 #[inline(always)]
-fn is_being_frozen(walk: &Walk) -> bool {
+fn is_being_frozen<A: Arch>(walk: &Walk<A>) -> bool {
     let word = |index: usize| walk.words.get(index & (MAX_USER_FRAMES - 1)).copied().unwrap_or(0);
     if FrameWord(word(0)).is_of_a_jvm() {
         return false;
@@ -143,7 +152,12 @@ fn is_being_frozen(walk: &Walk) -> bool {
 
 /// Enters the next chunk that has frames. `Some(false)`: there is none, `None`: something does not fit.
 #[inline(always)]
-fn enter_next(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk) -> Option<bool> {
+fn enter_next<A: Arch>(
+    memory: &impl Memory,
+    tables: &impl Tables,
+    jvm: &JvmUnwind,
+    walk: &mut Walk<A>,
+) -> Option<bool> {
     for _ in 0..=MAX_EMPTY {
         let chunk = walk.chunk.parent;
         if chunk == 0 {
@@ -158,7 +172,13 @@ fn enter_next(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk:
 
 /// Enters a chunk. `Some(false)`: it has no frames.
 #[inline(always)]
-fn enter(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk, chunk: u64) -> Option<bool> {
+fn enter<A: Arch>(
+    memory: &impl Memory,
+    tables: &impl Tables,
+    jvm: &JvmUnwind,
+    walk: &mut Walk<A>,
+    chunk: u64,
+) -> Option<bool> {
     let layout = &jvm.continuation;
     let field = |offset: u16| {
         let word = memory.word(chunk.wrapping_add(u64::from(offset))).ok()?;
@@ -168,7 +188,7 @@ fn enter(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut
     if walk.chunk.count >= MAX_CHUNKS || chunk >= USER_END || size > MAX_WORDS || bottom > size || sp > bottom {
         return None;
     }
-    walk.chunk.parent = reference(memory, layout, chunk.wrapping_add(u64::from(layout.parent)))?;
+    walk.chunk.parent = reference::<A>(memory, layout, chunk.wrapping_add(u64::from(layout.parent)))?;
     if sp == bottom {
         return Some(false);
     }
@@ -177,8 +197,8 @@ fn enter(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut
     // As in front of any frame that called: what was saved for it, and where it goes on.
     let saved = top.wrapping_sub(16);
     let [fp, pc] = memory.pair(saved).ok()?;
-    let pc = code_address(pc);
-    if saved < words || pc == walk.chunk.barrier || !tables.is_return_address(memory, jvm, &walk.process, pc) {
+    let pc = A::code_address(pc);
+    if saved < words || pc == walk.chunk.barrier || !tables.is_return_address(memory, jvm, walk, pc) {
         return None;
     }
     walk.chunk.count += 1;
@@ -191,14 +211,14 @@ fn enter(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut
 
 /// The address that a reference in an object leads to; 0: none.
 #[inline(always)]
-fn reference(memory: &impl Memory, layout: &ContinuationLayout, place: u64) -> Option<u64> {
+fn reference<A: Arch>(memory: &impl Memory, layout: &ContinuationLayout, place: u64) -> Option<u64> {
     let word = memory.word(place).ok()?;
     Some(match layout.references {
         references::NARROW => match word & u64::from(u32::MAX) {
             0 => 0,
             narrow => layout.narrow_base.wrapping_add(narrow << (layout.narrow_shift & 31)),
         },
-        references::COLOURED => uncoloured(word),
+        references::COLOURED => A::uncoloured(word),
         _ => word,
     })
 }

@@ -7,7 +7,7 @@
 
 use super::{
     Memory, Step, Tables, Walk,
-    arch::compiled::caller,
+    arch::Arch,
     continuation::is_entered,
     hotspot::{Blob, blob_word},
 };
@@ -26,10 +26,16 @@ pub enum Kind {
 
 /// One frame of such code.
 #[inline(always)]
-pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk, kind: Kind) -> Step {
+pub fn step<A: Arch>(
+    memory: &impl Memory,
+    tables: &impl Tables,
+    jvm: &JvmUnwind,
+    walk: &mut Walk<A>,
+    kind: Kind,
+) -> Step {
     if kind == Kind::Stub {
         walk.push(blob_word(jvm, walk.registers.pc))?;
-        return caller(memory, tables, jvm, walk, kind);
+        return A::compiled_caller(memory, tables, jvm, walk, kind);
     }
     if kind == Kind::NativeWrapper {
         note_wrapper(memory, tables, jvm, walk);
@@ -42,13 +48,13 @@ pub fn step(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &
     } else {
         FrameWord::compiled_call(compile_id, place)
     })?;
-    caller(memory, tables, jvm, walk, kind)
+    A::compiled_caller(memory, tables, jvm, walk, kind)
 }
 
 /// Notes what virtual threads need to know of wrappers: whether one was interrupted, and where the one goes on that
 /// enters them.
 #[inline(always)]
-fn note_wrapper(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk) {
+fn note_wrapper<A: Arch>(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk<A>) {
     let bytes = frame_words(&Blob::of(jvm, walk), jvm) * 8;
     let pc = walk.registers.pc;
     if walk.is_exact() {
@@ -61,7 +67,12 @@ fn note_wrapper(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, wal
 /// One frame of a method that called another, which is most of them: nothing about it needs to be
 /// searched.
 #[inline(always)]
-pub fn step_in_the_middle(memory: &impl Memory, jvm: &JvmUnwind, walk: &mut Walk, frame: CompiledFrame) -> Step {
+pub fn step_in_the_middle<A: Arch>(
+    memory: &impl Memory,
+    jvm: &JvmUnwind,
+    walk: &mut Walk<A>,
+    frame: CompiledFrame,
+) -> Step {
     let end = walk.registers.sp.wrapping_add(u64::from(frame.words) * 8);
     let place = walk.registers.pc.wrapping_sub(jvm.code_low) as u32;
     walk.push(FrameWord::compiled_call(frame.compile_id, place))?;
@@ -72,13 +83,13 @@ pub fn step_in_the_middle(memory: &impl Memory, jvm: &JvmUnwind, walk: &mut Walk
 
 /// Whether the frame called another method, so that [`step_in_the_middle`] will do if its code is that of a method.
 #[inline(always)]
-pub fn is_in_the_middle(walk: &Walk) -> bool {
+pub fn is_in_the_middle<A: Arch>(walk: &Walk<A>) -> bool {
     walk.header.len >= 2 && !walk.is_exact() && !walk.has_called_no_method(1)
 }
 
 /// The frame of the method whose block was read; `None` if its size is not known, or it has been deoptimised.
 #[inline(always)]
-pub fn frame(jvm: &JvmUnwind, walk: &Walk) -> Option<CompiledFrame> {
+pub fn frame<A: Arch>(jvm: &JvmUnwind, walk: &Walk<A>) -> Option<CompiledFrame> {
     let blob = Blob::of(jvm, walk);
     if !has_frame_size(&blob, jvm) || blob.is_deoptimised(jvm, walk.registers.pc) {
         return None;
@@ -95,7 +106,12 @@ pub fn frame(jvm: &JvmUnwind, walk: &Walk) -> Option<CompiledFrame> {
 /// What was remembered of the program counter, if the code there is still the same. One word says so, where all of the
 /// block is some cache lines that nobody else reads.
 #[inline(always)]
-pub fn remembered(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk) -> Option<CompiledFrame> {
+pub fn remembered<A: Arch>(
+    memory: &impl Memory,
+    tables: &impl Tables,
+    jvm: &JvmUnwind,
+    walk: &Walk<A>,
+) -> Option<CompiledFrame> {
     let frame = tables.remembered_frame(&walk.process, walk.registers.pc)?;
     let word = memory.word(jvm.code_low.wrapping_add(u64::from(frame.id_at))).ok()?;
     (word as u32 == frame.compile_id).then_some(frame)
@@ -103,7 +119,7 @@ pub fn remembered(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, w
 
 /// The program counter; of a deoptimised method the one that was replaced.
 #[inline(always)]
-fn place(memory: &impl Memory, jvm: &JvmUnwind, walk: &Walk) -> u64 {
+fn place<A: Arch>(memory: &impl Memory, jvm: &JvmUnwind, walk: &Walk<A>) -> u64 {
     let pc = walk.registers.pc;
     let blob = Blob::of(jvm, walk);
     if walk.is_exact() || !blob.is_deoptimised(jvm, pc) {

@@ -8,11 +8,7 @@
 //! (`StubRoutines::cont_returnBarrier`). The walk then goes on with those in the heap ([`chunk`]).
 
 use super::{
-    End, Memory, Registers, Step, Tables, Walk,
-    arch::{code_address, stub::by_frame_pointer},
-    chunk,
-    hotspot::blob_word,
-    is_in_code_cache,
+    End, Memory, Registers, Step, Tables, Walk, arch::Arch, chunk, hotspot::blob_word, is_in_code_cache,
     stub::MAX_FRAME_BYTES,
 };
 use crate::abi::{FrameWord, JvmUnwind, walk_end};
@@ -31,7 +27,13 @@ const FRAME_BYTES: u64 = ENTRY_BYTES + 16;
 /// Whether the frame to be walked, of this size, is that of `enterSpecial`, with its stack pointer where it should
 /// be. The frame pointer proves nothing.
 #[inline(always)]
-pub(super) fn is_entered(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk, bytes: u64) -> bool {
+pub(super) fn is_entered<A: Arch>(
+    memory: &impl Memory,
+    tables: &impl Tables,
+    jvm: &JvmUnwind,
+    walk: &Walk<A>,
+    bytes: u64,
+) -> bool {
     let sp = walk.registers.sp;
     bytes == FRAME_BYTES
         && argument_words(memory, sp).is_some()
@@ -40,7 +42,7 @@ pub(super) fn is_entered(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUn
 
 /// Goes on when the rest of a virtual thread's stack is in the heap, or where that part ends.
 #[inline(always)]
-pub(super) fn step(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk) -> Step {
+pub(super) fn step<A: Arch>(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk<A>) -> Step {
     if walk.is_in_chunk() {
         if chunk::go_on_behind(memory, tables, jvm, walk) {
             return Ok(());
@@ -68,11 +70,11 @@ pub(super) fn step(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, 
 
 /// C++ is just bringing more of the stack from the heap. Anything may lie there, and only the frame pointer tells.
 #[inline(always)]
-fn while_brought(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk) -> Step {
+fn while_brought<A: Arch>(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk<A>) -> Step {
     let Registers { sp, fp, .. } = walk.registers;
     match memory.pair(fp) {
         Ok([_, pc]) if is_carrier(memory, tables, jvm, walk, pc) && fp.wrapping_sub(sp) < MAX_FRAME_BYTES => {
-            by_frame_pointer(memory, walk)
+            A::by_frame_pointer(memory, walk)
         }
         _ => Err(End(walk_end::FROZEN)),
     }
@@ -81,7 +83,7 @@ fn while_brought(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, wa
 /// The entry of the virtual thread. Above the stack pointer are arguments of the frame that is the last one here, and
 /// then the frame in which the carrier entered the thread.
 #[inline(always)]
-fn find_entry(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk) -> Option<u64> {
+fn find_entry<A: Arch>(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk<A>) -> Option<u64> {
     for index in 0..=MAX_ARGUMENT_WORDS {
         let entry = walk.registers.sp.wrapping_add(index * 8);
         // Entry and frames are aligned to two words, so one may lie behind the arguments.
@@ -97,7 +99,7 @@ fn find_entry(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk:
 
 /// Goes on in the carrier behind an entry, which was found to be one. In the heap, addresses may be higher.
 #[inline(always)]
-fn to_carrier(memory: &impl Memory, walk: &mut Walk, entry: u64) -> Step {
+fn to_carrier<A: Arch>(memory: &impl Memory, walk: &mut Walk<A>, entry: u64) -> Step {
     let [fp, pc] = memory.pair(entry.wrapping_add(ENTRY_BYTES))?;
     walk.go_on(pc, entry.wrapping_add(FRAME_BYTES), fp)
 }
@@ -116,11 +118,11 @@ fn argument_words(memory: &impl Memory, entry: u64) -> Option<u64> {
 
 /// The carrier's frame pointer and program counter, behind an entry.
 #[inline(always)]
-fn kept_of_carrier(
+fn kept_of_carrier<A: Arch>(
     memory: &impl Memory,
     tables: &impl Tables,
     jvm: &JvmUnwind,
-    walk: &Walk,
+    walk: &Walk<A>,
     entry: u64,
 ) -> Option<[u64; 2]> {
     let [fp, pc] = memory.pair(entry.wrapping_add(ENTRY_BYTES)).ok()?;
@@ -128,6 +130,6 @@ fn kept_of_carrier(
 }
 
 #[inline(always)]
-fn is_carrier(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk, pc: u64) -> bool {
-    is_in_code_cache(jvm, code_address(pc)) && tables.is_return_address(memory, jvm, &walk.process, pc)
+fn is_carrier<A: Arch>(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk<A>, pc: u64) -> bool {
+    is_in_code_cache(jvm, A::code_address(pc)) && tables.is_return_address(memory, jvm, walk, pc)
 }

@@ -7,7 +7,9 @@
 //! answers.)
 
 use super::{
-    End, Memory, Step, Tables, Walk, compiled,
+    End, Memory, Step, Tables, Walk,
+    arch::Arch,
+    compiled,
     hotspot::{self, Kind},
     interpreted, is_in_code_cache, native, stub,
 };
@@ -26,8 +28,8 @@ const METHODS_PER_STEP: u32 = 8;
 
 /// A walk under way, and what it reads.
 #[derive(Debug)]
-pub struct Parts<'a, M, T> {
-    pub walk: &'a mut Walk,
+pub struct Parts<'a, A: Arch, M, T> {
+    pub walk: &'a mut Walk<A>,
     pub memory: &'a M,
     pub tables: &'a T,
 }
@@ -35,11 +37,12 @@ pub struct Parts<'a, M, T> {
 /// The side that walks. The provided functions are the steps themselves; the programs put a global
 /// function before each.
 pub trait Walker {
+    type Arch: Arch;
     type Memory: Memory;
     type Tables: Tables;
 
     /// `None` if there is no walk, which ends it.
-    fn parts(&mut self) -> Option<Parts<'_, Self::Memory, Self::Tables>>;
+    fn parts(&mut self) -> Option<Parts<'_, Self::Arch, Self::Memory, Self::Tables>>;
 
     /// See [`steps`].
     #[inline(always)]
@@ -80,13 +83,14 @@ pub trait Walker {
 
 /// A walk on the host.
 #[derive(Debug)]
-pub struct HostWalker<'a, M, T>(pub Parts<'a, M, T>);
+pub struct HostWalker<'a, A: Arch, M, T>(pub Parts<'a, A, M, T>);
 
-impl<M: Memory, T: Tables> Walker for HostWalker<'_, M, T> {
+impl<A: Arch, M: Memory, T: Tables> Walker for HostWalker<'_, A, M, T> {
+    type Arch = A;
     type Memory = M;
     type Tables = T;
 
-    fn parts(&mut self) -> Option<Parts<'_, M, T>> {
+    fn parts(&mut self) -> Option<Parts<'_, A, M, T>> {
         Some(Parts { walk: self.0.walk, memory: self.0.memory, tables: self.0.tables })
     }
 }
@@ -164,11 +168,11 @@ pub fn frames(walker: &mut (impl Walker + ?Sized)) -> u32 {
 
 /// The frame of a method that called another; of any other kind, what [`frames`] answers.
 #[inline(always)]
-fn compiled_caller(
+fn compiled_caller<A: Arch>(
     memory: &impl Memory,
     tables: &impl Tables,
     jvm: &JvmUnwind,
-    walk: &mut Walk,
+    walk: &mut Walk<A>,
 ) -> Result<CompiledFrame, u32> {
     let is_in_the_middle = compiled::is_in_the_middle(walk);
     if is_in_the_middle && let Some(frame) = compiled::remembered(memory, tables, jvm, walk) {

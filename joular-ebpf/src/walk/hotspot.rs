@@ -5,7 +5,7 @@
 //! its name tells its kind. The interpreter is one blob as well, but known by its range: its
 //! methods need nothing from it.
 
-use super::{BLOCK_WORDS, BlockWords, End, MAX_BLOCK_BYTES, Memory, Step, Walk, compiled, stub};
+use super::{BLOCK_WORDS, BlockWords, End, MAX_BLOCK_BYTES, Memory, Step, Walk, arch::Arch, compiled, stub};
 use crate::abi::{Field, FrameWord, JvmUnwind, walk_end};
 
 /// A byte of the segment map leads back by up to 254 segments; a method of 12
@@ -27,7 +27,7 @@ pub enum Kind {
 /// What the code is. Its block is read, unless it is the interpreter or the call
 /// stub.
 #[inline(always)]
-pub fn kind(memory: &impl Memory, jvm: &JvmUnwind, walk: &mut Walk) -> Result<Kind, End> {
+pub fn kind<A: Arch>(memory: &impl Memory, jvm: &JvmUnwind, walk: &mut Walk<A>) -> Result<Kind, End> {
     let pc = walk.registers.pc;
     if jvm.interpreter.contains(pc) {
         return Ok(Kind::Interpreted);
@@ -68,7 +68,7 @@ const fn is_one_of(name: u64, names: &[u64; 2]) -> bool {
 
 /// Reads the block with the program counter, unless it is the one read before.
 #[inline(always)]
-fn read_block(memory: &impl Memory, jvm: &JvmUnwind, walk: &mut Walk) -> Step {
+fn read_block<A: Arch>(memory: &impl Memory, jvm: &JvmUnwind, walk: &mut Walk<A>) -> Step {
     let pc = walk.registers.pc;
     if pc >= walk.block.start && pc < walk.block.end {
         return Ok(());
@@ -129,7 +129,7 @@ pub(super) struct Blob<'a> {
 
 impl<'a> Blob<'a> {
     #[inline(always)]
-    pub(super) fn of(jvm: &JvmUnwind, walk: &'a Walk) -> Self {
+    pub(super) fn of<A: Arch>(jvm: &JvmUnwind, walk: &'a Walk<A>) -> Self {
         Self {
             words: &walk.block.words,
             offset: jvm.block_header,

@@ -31,8 +31,7 @@ pub mod stub;
 #[cfg(test)]
 mod tests;
 
-pub use arch::Registers;
-use arch::{code_address, native::CALL_PUSHES};
+use arch::Arch;
 use chunk::Chunk;
 use identity::{MethodIdentity, mixed_generation};
 
@@ -48,9 +47,6 @@ const MAX_BLOCK_BYTES: usize = MAX_BLOB_BYTES + 64;
 /// Room for them. It is a power of two, because the verifier accepts a masked index.
 const BLOCK_WORDS: usize = 128;
 pub type BlockWords = [u64; BLOCK_WORDS];
-
-/// Words that the interpreter has at fixed places in a frame.
-pub type FrameWords = [u64; arch::interpreter::FRAME_WORDS];
 
 /// Why a walk is over: one of [`walk_end`]'s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,8 +64,8 @@ pub trait Memory {
     fn byte(&self, address: u64) -> Result<u8, End>;
     fn word(&self, address: u64) -> Result<u64, End>;
     fn pair(&self, address: u64) -> Result<[u64; 2], End>;
-    /// The part of an interpreter's frame around its frame pointer.
-    fn frame(&self, address: u64, words: &mut FrameWords) -> Step;
+    /// The part of an interpreter's frame around its frame pointer: all of `words`.
+    fn frame(&self, address: u64, words: &mut [u64]) -> Step;
     /// Reads this many bytes, at most all of `words`.
     fn block(&self, address: u64, bytes: u32, words: &mut BlockWords) -> Step;
 }
@@ -100,12 +96,22 @@ pub trait Tables {
     fn enters(&self, _: &ProcessUnwind, _: u64) {}
     /// Whether that is an address behind a call, or one that the interpreter has
     /// methods return to: data on a stack rarely is.
-    fn is_return_address(&self, memory: &impl Memory, jvm: &JvmUnwind, process: &ProcessUnwind, pc: u64) -> bool
+    fn is_return_address<A: Arch>(&self, memory: &impl Memory, jvm: &JvmUnwind, walk: &Walk<A>, pc: u64) -> bool
     where
         Self: Sized,
     {
-        is_return_address(memory, self, jvm, process, pc)
+        is_return_address(memory, self, jvm, walk, pc)
     }
+}
+
+/// What is known of the registers of a frame.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Registers<A: Arch> {
+    pub pc: u64,
+    pub sp: u64,
+    pub fp: u64,
+    pub live: A::Live,
 }
 
 /// The block of the code cache that was read last: recursion meets it again.
@@ -123,10 +129,10 @@ struct Block {
 /// A walk under way. Its first two members are what is sent to user space.
 #[repr(C)]
 #[derive(Clone, Debug)]
-pub struct Walk {
+pub struct Walk<A: Arch> {
     pub header: StackHeader,
     pub words: [u64; MAX_USER_FRAMES],
-    pub registers: Registers,
+    pub registers: Registers<A>,
     pub process: ProcessUnwind,
     hash: u64,
     /// 1: `pc` is where code was interrupted, 0: a return address.
@@ -144,30 +150,34 @@ pub struct Walk {
     block: Block,
     /// Of the interpreter's frame that was read last. Here, since older kernels allow
     /// the programs' functions 512 bytes of stack, all that call each other together.
-    frame: FrameWords,
+    frame: A::FrameWords,
 }
 
-impl Walk {
-    pub const EMPTY: Self = Self {
-        header: StackHeader { kind: 0, flags: 0, len: 0, tgid: 0, id: 0 },
-        words: [0; MAX_USER_FRAMES],
-        registers: Registers::of_words([0; Registers::WORDS]),
-        process: ProcessUnwind { first_mapping: 0, mapping_count: 0, jvm: 0, generation: 0 },
-        hash: 0,
-        exact: 0,
-        words_of_handlers: 0,
-        is_frozen: 0,
-        is_guessed: 0,
-        is_in_wrapper: 0,
-        chunk: Chunk::NONE,
-        block: Block { start: 0, end: 0, blob: 0, words: [0; BLOCK_WORDS] },
-        frame: [0; arch::interpreter::FRAME_WORDS],
-    };
+impl<A: Arch> Default for Walk<A> {
+    fn default() -> Self {
+        Self {
+            header: StackHeader { kind: 0, flags: 0, len: 0, tgid: 0, id: 0 },
+            words: [0; MAX_USER_FRAMES],
+            registers: Registers::default(),
+            process: ProcessUnwind::default(),
+            hash: 0,
+            exact: 0,
+            words_of_handlers: 0,
+            is_frozen: 0,
+            is_guessed: 0,
+            is_in_wrapper: 0,
+            chunk: Chunk::NONE,
+            block: Block { start: 0, end: 0, blob: 0, words: [0; BLOCK_WORDS] },
+            frame: A::FrameWords::default(),
+        }
+    }
+}
 
+impl<A: Arch> Walk<A> {
     /// Starts at the registers of interrupted code. Words and block are left as
     /// they are: nobody looks at what a walk did not write.
     #[inline(always)]
-    pub fn begin(&mut self, registers: Registers, process: ProcessUnwind) {
+    pub fn begin(&mut self, registers: Registers<A>, process: ProcessUnwind) {
         self.header.len = 0;
         self.registers = registers;
         self.process = process;
@@ -188,11 +198,11 @@ impl Walk {
     pub fn begin_in_caller(
         &mut self,
         memory: &impl Memory,
-        mut registers: Registers,
+        mut registers: Registers<A>,
         process: ProcessUnwind,
         leaf: FrameWord,
     ) -> Step {
-        let entered = registers.enter_caller(memory);
+        let entered = A::enter_caller(&mut registers, memory);
         self.begin(registers, process);
         self.exact = 0;
         self.words_of_handlers = 1;
@@ -289,13 +299,13 @@ impl Walk {
     /// interrupted code may not have moved it yet.
     #[inline(always)]
     const fn may_be_callers(&self, sp: u64) -> bool {
-        sp > self.registers.sp || !CALL_PUSHES && self.is_exact() && sp == self.registers.sp
+        sp > self.registers.sp || !A::CALL_PUSHES && self.is_exact() && sp == self.registers.sp
     }
 
     /// The same for interrupted code whose stack pointer is the caller's already.
     #[inline(always)]
     fn go_on(&mut self, pc: u64, sp: u64, fp: u64) -> Step {
-        let pc = code_address(pc);
+        let pc = A::code_address(pc);
         let pc = if self.chunk.is_walked() { self.chunk.return_address(pc, sp)? } else { pc };
         if sp >= USER_END || pc >= USER_END {
             return Err(End::IMPLAUSIBLE);
@@ -314,7 +324,12 @@ impl Walk {
 
 /// A compiler thread's stack begins with what it compiles, if it compiles anything.
 #[inline(always)]
-pub fn push_compiled_method(memory: &impl Memory, jvm: &JvmUnwind, thread: &CompilerThread, walk: &mut Walk) {
+pub fn push_compiled_method<A: Arch>(
+    memory: &impl Memory,
+    jvm: &JvmUnwind,
+    thread: &CompilerThread,
+    walk: &mut Walk<A>,
+) {
     let pointer = |address: u64| memory.word(address).ok().filter(|pointer| *pointer != 0);
     let method = pointer(thread.env)
         .and_then(|env| pointer(env.wrapping_add(u64::from(thread.task))))
@@ -333,20 +348,20 @@ pub fn is_in_code_cache(jvm: &JvmUnwind, pc: u64) -> bool {
 
 /// See [`Tables::is_return_address`].
 #[inline(always)]
-pub fn is_return_address(
+pub fn is_return_address<A: Arch>(
     memory: &impl Memory,
     tables: &impl Tables,
     jvm: &JvmUnwind,
-    process: &ProcessUnwind,
+    walk: &Walk<A>,
     pc: u64,
 ) -> bool {
-    let pc = code_address(pc);
+    let pc = A::code_address(pc);
     // No call is in front of where a virtual thread's frames return to the rest of its stack.
     if jvm.interpreter.contains(pc) || jvm.continuation_stubs.contains(pc) {
         return true;
     }
-    if pc >= USER_END || !is_in_code_cache(jvm, pc) && native::find_mapping(tables, process, pc).is_none() {
+    if pc >= USER_END || !is_in_code_cache(jvm, pc) && native::find_mapping(tables, &walk.process, pc).is_none() {
         return false;
     }
-    arch::is_returned_to(memory, pc)
+    A::is_returned_to(memory, pc)
 }

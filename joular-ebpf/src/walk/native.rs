@@ -1,14 +1,7 @@
 //! Steps through native code: by the rows that user space made of the files' unwind tables, and by
 //! frame pointers where there are none.
 
-use super::{
-    End, Memory, Step, Tables, USER_END, Walk,
-    arch::{
-        code_address,
-        native::{above_frame_pointer, by_row},
-        signal_frame,
-    },
-};
+use super::{End, Memory, Step, Tables, USER_END, Walk, arch::Arch};
 use crate::abi::{CodeMapping, FrameWord, ProcessUnwind, UnwindRow, rule, walk_end};
 
 /// Enough for the most mappings a process may have, and for the most rows.
@@ -19,7 +12,7 @@ const MAX_FRAME_BYTES: u64 = 1 << 20;
 
 /// One frame of native code.
 #[inline(always)]
-pub fn step(memory: &impl Memory, tables: &impl Tables, walk: &mut Walk) -> Step {
+pub fn step<A: Arch>(memory: &impl Memory, tables: &impl Tables, walk: &mut Walk<A>) -> Step {
     let pc = walk.registers.pc;
     if pc >= USER_END {
         return Err(End::IMPLAUSIBLE);
@@ -28,14 +21,14 @@ pub fn step(memory: &impl Memory, tables: &impl Tables, walk: &mut Walk) -> Step
     let is_interrupted_below_leaf = walk.is_exact() && walk.header.len > 0;
     walk.push(FrameWord::native(pc + u64::from(is_interrupted_below_leaf)))?;
     match row_of(tables, walk) {
-        Some(row) => by_row(memory, walk, row),
+        Some(row) => A::by_row(memory, walk, row),
         None => by_frame_pointer(memory, walk, End(walk_end::NO_MAPPING)),
     }
 }
 
 /// The row for the frame; `None` if its code is in no mapping that is known.
 #[inline(always)]
-pub(super) fn row_of(tables: &impl Tables, walk: &Walk) -> Option<UnwindRow> {
+pub(super) fn row_of<A: Arch>(tables: &impl Tables, walk: &Walk<A>) -> Option<UnwindRow> {
     // A return address may be the first one behind its function.
     let pc = walk.registers.pc;
     let address = if walk.is_exact() { pc } else { pc.wrapping_sub(1) };
@@ -50,7 +43,7 @@ pub(super) fn row_of(tables: &impl Tables, walk: &Walk) -> Option<UnwindRow> {
 
 /// A return address of 0 is how some threads begin.
 #[inline(always)]
-pub(super) fn return_to(walk: &mut Walk, pc: u64, sp: u64, fp: u64) -> Step {
+pub(super) fn return_to<A: Arch>(walk: &mut Walk<A>, pc: u64, sp: u64, fp: u64) -> Step {
     if pc == 0 && sp > walk.registers.sp && sp < USER_END {
         return Err(End(walk_end::ROOT));
     }
@@ -65,7 +58,7 @@ pub(super) const fn words(count: i64) -> u64 {
 /// Without a rule the frame pointer is tried, if it points at something that looks like a frame.
 /// Otherwise the walk ends with `why`, the reason that there is no rule.
 #[inline(always)]
-pub(super) fn by_frame_pointer(memory: &impl Memory, walk: &mut Walk, why: End) -> Step {
+pub(super) fn by_frame_pointer<A: Arch>(memory: &impl Memory, walk: &mut Walk<A>, why: End) -> Step {
     let fp = walk.registers.fp;
     if fp == 0 {
         return Err(End(walk_end::CHAIN));
@@ -78,19 +71,19 @@ pub(super) fn by_frame_pointer(memory: &impl Memory, walk: &mut Walk, why: End) 
     if pc == 0 {
         return Err(End(walk_end::CHAIN));
     }
-    let pc = code_address(pc);
+    let pc = A::code_address(pc);
     if pc >= USER_END {
         return Err(why);
     }
     walk.is_guessed = 1;
-    walk.return_to(pc, above_frame_pointer(fp), caller_fp)
+    walk.return_to(pc, A::above_frame_pointer(fp), caller_fp)
 }
 
 /// Goes on in code that a signal interrupted: all its registers are there. The handler may have a
 /// stack of its own, so nothing is required of the place of the interrupted one.
 #[inline(always)]
-pub(super) fn interrupted(memory: &impl Memory, walk: &mut Walk) -> Step {
-    let registers = signal_frame::registers(memory, walk.registers.sp)?;
+pub(super) fn interrupted<A: Arch>(memory: &impl Memory, walk: &mut Walk<A>) -> Step {
+    let registers = A::interrupted(memory, walk.registers.sp)?;
     if registers.pc >= USER_END {
         return Err(End::IMPLAUSIBLE);
     }

@@ -2,8 +2,8 @@
 //! how unwind tables name registers, and how static probes name operands.
 //!
 //! Each architecture is a folder that implements [`Arch`]; [`Native`] is the one that this program is built for. All
-//! are built on every machine, so that tests of each run everywhere. The kernel side has folders of the same kind
-//! in `walk/arch`.
+//! are built on every machine, so that tests of each run everywhere, and images of processes of another machine are
+//! understood. The kernel side has the same in `walk/arch`.
 
 pub mod aarch64;
 mod registers;
@@ -12,9 +12,10 @@ pub mod state;
 pub mod x86_64;
 
 pub use aarch64::Aarch64;
-use joular_ebpf::abi::ArgumentPlace;
+use joular_ebpf::{abi::ArgumentPlace, walk};
 pub use registers::{Moved, Moves, RegisterSet, Source};
 pub use rule::{Rule, Saved, TableRow, words};
+use serde::{Deserialize, Serialize};
 use state::State;
 pub use x86_64::X86_64;
 
@@ -22,6 +23,39 @@ pub use x86_64::X86_64;
 pub type Native = X86_64;
 #[cfg(target_arch = "aarch64")]
 pub type Native = Aarch64;
+
+/// A processor whose code is understood, where it is known at run time only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Processor {
+    X86_64,
+    Aarch64,
+}
+
+impl Default for Processor {
+    fn default() -> Self {
+        Native::PROCESSOR
+    }
+}
+
+/// Evaluates an expression with the [`Arch`] of a [`Processor`] as a type.
+macro_rules! with_arch {
+    ($processor:expr, $arch:ident => $value:expr) => {
+        match $processor {
+            $crate::arch::Processor::X86_64 => {
+                type $arch = $crate::arch::X86_64;
+                $value
+            }
+            $crate::arch::Processor::Aarch64 => {
+                type $arch = $crate::arch::Aarch64;
+                $value
+            }
+        }
+    };
+}
+pub(crate) use with_arch;
+
+/// The walk of stacks on a processor.
+pub type WalkOf<A> = <A as Arch>::Walk;
 
 /// Arguments of a function that every architecture passes in registers.
 pub const ARGUMENTS: usize = 6;
@@ -60,7 +94,9 @@ pub enum Flow {
 /// A processor architecture. A value of it decodes one piece of code in order, and may remember what it has passed.
 pub trait Arch: Default {
     type Instruction;
+    type Walk: walk::arch::Arch;
 
+    const PROCESSOR: Processor;
     /// The number of its machine in the headers of ELF files (`e_machine`).
     const MACHINE: u16;
     /// Whose own instructions unwind tables have.

@@ -9,7 +9,10 @@ use aya_ebpf::{
     },
     programs::{BtfTracePointContext, PerfEventContext},
 };
-use joular_ebpf::walk::Registers;
+use joular_ebpf::walk::{
+    Registers,
+    arch::{Aarch64, aarch64::Live},
+};
 
 use crate::{
     maps::{OTHER_TIMER_ENTRY, TIMER_ENTRY},
@@ -125,7 +128,7 @@ pub fn is_of_32_bits() -> bool {
 /// Registers of user code at its last entry to the kernel, which a sample of user
 /// code is as well: all registers are saved then, interrupts included.
 #[inline(always)]
-pub fn interrupted_registers() -> Registers {
+pub fn interrupted_registers() -> Registers<Aarch64> {
     // SAFETY: no arguments; `current` is valid for the whole program run.
     let task = unsafe { bpf_get_current_task_btf() };
     // SAFETY: a trusted task; its saved registers stand where its stack begins.
@@ -137,11 +140,13 @@ pub fn interrupted_registers() -> Registers {
             pc: (*regs).pc,
             sp: (*regs).sp,
             fp: (*regs).regs[29],
-            lr: (*regs).regs[30],
-            x12: (*regs).regs[12],
-            x13: (*regs).regs[13],
-            x19: (*regs).regs[19],
-            x22: (*regs).regs[22],
+            live: Live {
+                lr: (*regs).regs[30],
+                x12: (*regs).regs[12],
+                x13: (*regs).regs[13],
+                x19: (*regs).regs[19],
+                x22: (*regs).regs[22],
+            },
         }
     }
 }

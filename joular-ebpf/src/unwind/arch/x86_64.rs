@@ -5,7 +5,10 @@ use aya_ebpf::{
     helpers::generated::{bpf_get_current_task_btf, bpf_task_pt_regs},
     programs::{BtfTracePointContext, PerfEventContext},
 };
-use joular_ebpf::walk::Registers;
+use joular_ebpf::walk::{
+    Registers,
+    arch::{X86_64, x86_64::Live},
+};
 
 use crate::{
     maps::{OTHER_TIMER_ENTRY, TIMER_ENTRY},
@@ -66,7 +69,7 @@ pub fn is_entry_of_interrupt(frame: u64) -> bool {
 /// Registers of user code at its last entry to the kernel, which a sample of user
 /// code is as well: on x86-64 all registers are saved then, interrupts included.
 #[inline(always)]
-pub fn interrupted_registers() -> Registers {
+pub fn interrupted_registers() -> Registers<X86_64> {
     // SAFETY: no arguments; `current` is valid for the whole program run.
     let task = unsafe { bpf_get_current_task_btf() };
     // SAFETY: a trusted task; its saved registers stand where its stack begins.
@@ -78,9 +81,7 @@ pub fn interrupted_registers() -> Registers {
             pc: (*regs).rip,
             sp: (*regs).rsp,
             fp: (*regs).rbp,
-            rax: (*regs).rax,
-            rbx: (*regs).rbx,
-            r13: (*regs).r13,
+            live: Live { rax: (*regs).rax, rbx: (*regs).rbx, r13: (*regs).r13 },
         }
     }
 }

@@ -5,18 +5,26 @@ use std::vec;
 use super::{hotspot::*, *};
 use crate::walk::dispatch::{self, GO_ON, Walker};
 
+for_each_arch!(
+    each_kind_of_code_has_its_step,
+    methods_in_a_row_are_walked_together,
+    what_is_not_there_ends_the_walk,
+    other_code_at_a_remembered_place_has_its_own_frame,
+);
+
 /// A walker with a function before each step, as the programs are one, that notes
 /// which of them was called.
-struct Noting<'a> {
-    of: HostWalker<'a, MadeUpProcess, MadeUpProcess>,
+struct Noting<'a, A: Arch> {
+    of: HostWalker<'a, A, MadeUpProcess<A>, MadeUpProcess<A>>,
     called: Vec<&'static str>,
 }
 
-impl Walker for Noting<'_> {
-    type Memory = MadeUpProcess;
-    type Tables = MadeUpProcess;
+impl<A: Arch> Walker for Noting<'_, A> {
+    type Arch = A;
+    type Memory = MadeUpProcess<A>;
+    type Tables = MadeUpProcess<A>;
 
-    fn parts(&mut self) -> Option<Parts<'_, MadeUpProcess, MadeUpProcess>> {
+    fn parts(&mut self) -> Option<Parts<'_, A, MadeUpProcess<A>, MadeUpProcess<A>>> {
         self.of.parts()
     }
 
@@ -47,8 +55,8 @@ impl Walker for Noting<'_> {
 }
 
 /// The functions that were called for a walk, and how many frames they found.
-fn steps_of(process: &MadeUpProcess, registers: Registers) -> (Vec<&'static str>, u32) {
-    let mut walk = Box::new(Walk::EMPTY);
+fn steps_of<A: Arch>(process: &MadeUpProcess<A>, registers: Registers<A>) -> (Vec<&'static str>, u32) {
+    let mut walk = Box::new(Walk::default());
     let mapping_count = process.mappings.len() as u32;
     walk.begin(registers, ProcessUnwind { mapping_count, ..ProcessUnwind::default() });
     let of = HostWalker(Parts { walk: &mut walk, memory: process, tables: process });
@@ -58,15 +66,14 @@ fn steps_of(process: &MadeUpProcess, registers: Registers) -> (Vec<&'static str>
 }
 
 /// The frame under test, a compiled method that called it, and its root.
-#[test]
-fn each_kind_of_code_has_its_step() {
+fn each_kind_of_code_has_its_step<A: MadeUp>() {
     for (pc, first) in [
         (CALLEE.begin() + BODY, "compiled"),
         (RUNTIME_STUB.begin() + BODY, "compiled"),
         (INTERPRETER + 0x20, "interpreted"),
         (VTABLE_STUB.begin(), "stub"),
     ] {
-        let mut process = process();
+        let mut process = process::<A>();
         let fp = STACK + 0x80;
         process.words(STACK, &[0; 32]);
         let caller = match first {
@@ -80,7 +87,7 @@ fn each_kind_of_code_has_its_step() {
         process.words(caller - 8, &[RETURN]);
         caller_frame(&mut process, caller);
         let registers = Registers { fp: if first == "interpreted" { fp } else { 0 }, ..leaf(pc) };
-        let registers = if first == "stub" { called(&process, registers) } else { registers };
+        let registers = if first == "stub" { A::called(&process, registers) } else { registers };
         // The second frame may have been guessed at, so it is not yet one in the middle.
         let expected = (vec!["frames", first, "frames", "compiled", "frames", "native"], 3);
         assert_eq!(steps_of(&process, registers), expected, "{pc:#x}");
@@ -88,10 +95,9 @@ fn each_kind_of_code_has_its_step() {
 }
 
 /// Most frames are methods that called a method: eight of them are one step.
-#[test]
-fn methods_in_a_row_are_walked_together() {
+fn methods_in_a_row_are_walked_together<A: MadeUp>() {
     const METHODS: u64 = 20;
-    let mut process = process();
+    let mut process = process::<A>();
     for depth in 0..METHODS {
         let sp = STACK + depth * 8 * CALLER.frame_words;
         process.words(sp, &[0, 0, 0, if depth + 1 == METHODS { IN_LIBJVM } else { RETURN }]);
@@ -103,22 +109,22 @@ fn methods_in_a_row_are_walked_together() {
 }
 
 /// A walk that there is no room for, or of a JVM that is gone meanwhile, ends.
-#[test]
-fn what_is_not_there_ends_the_walk() {
-    struct Nothing;
-    impl Walker for Nothing {
-        type Memory = MadeUpProcess;
-        type Tables = MadeUpProcess;
+fn what_is_not_there_ends_the_walk<A: MadeUp>() {
+    struct Nothing<A>(PhantomData<A>);
+    impl<A: Arch> Walker for Nothing<A> {
+        type Arch = A;
+        type Memory = MadeUpProcess<A>;
+        type Tables = MadeUpProcess<A>;
 
-        fn parts(&mut self) -> Option<Parts<'_, MadeUpProcess, MadeUpProcess>> {
+        fn parts(&mut self) -> Option<Parts<'_, A, MadeUpProcess<A>, MadeUpProcess<A>>> {
             None
         }
     }
-    assert_eq!(to_the_end(&mut Nothing), End(walk_end::BUDGET));
+    assert_eq!(to_the_end(&mut Nothing::<A>(PhantomData)), End(walk_end::BUDGET));
 
-    let mut process = process();
+    let mut process = process::<A>();
     process.jvm = None;
-    let mut walk = Box::new(Walk::EMPTY);
+    let mut walk = Box::new(Walk::default());
     walk.begin(leaf(CALLEE.begin()), ProcessUnwind::default());
     let mut walker = HostWalker(Parts { walk: &mut walk, memory: &process, tables: &process });
     for step in [dispatch::interpreted_frame, |walker: &mut _| dispatch::compiled_frame(walker, 0)] {
@@ -128,9 +134,8 @@ fn what_is_not_there_ends_the_walk() {
 }
 
 /// What was remembered of a place in code is not used for other code that the JVM has put there.
-#[test]
-fn other_code_at_a_remembered_place_has_its_own_frame() {
-    let mut process = process();
+fn other_code_at_a_remembered_place_has_its_own_frame<A: MadeUp>() {
+    let mut process = process::<A>();
     for code in [CALLER, Code { compile_id: CALLER.compile_id + 1, frame_words: CALLER.frame_words + 2, ..CALLER }] {
         blob(&mut process, code, false);
         let frame = 8 * code.frame_words;

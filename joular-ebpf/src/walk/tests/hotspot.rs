@@ -5,6 +5,17 @@ use std::vec;
 use super::*;
 use crate::abi::{AddressRange, BlobLayout, CodeHeap, ContinuationLayout, Field, references, rule};
 
+for_each_arch!(
+    compiled_code_has_a_frame_of_its_size,
+    what_a_row_leads_to_must_be_a_return_address,
+    a_deoptimised_frame_says_where_it_was,
+    a_stub_that_aligned_its_stack_goes_by_its_frame_pointer,
+    a_native_wrapper_goes_by_its_frame_pointer,
+    java_that_returns_to_nowhere_is_no_root,
+    large_blocks_are_found_by_hops,
+    code_that_is_gone_is_said_to_be,
+);
+
 pub(in crate::walk) const HEAP: u64 = 0x7000_0000;
 const SEGMENT_MAP: u64 = 0x6000_0000;
 const SEGMENT: u64 = 128;
@@ -120,7 +131,7 @@ pub(in crate::walk) const VTABLE_STUB: Code = Code { segment: 96, name: VTABLE, 
 const COMPLETE: u64 = 0x40;
 pub(in crate::walk) const BODY: u64 = 0x80;
 
-pub(in crate::walk) fn blob(process: &mut MadeUpProcess, code: Code, has_offsets: bool) {
+pub(in crate::walk) fn blob<A: MadeUp>(process: &mut MadeUpProcess<A>, code: Code, has_offsets: bool) {
     let (block, base) = (code.block(), if has_offsets { code.block() + 16 } else { 0 });
     process.code(SEGMENT_MAP + code.segment, &[0, 1, 2, 3]);
     let entry = code.begin() + 0x10 - if has_offsets { code.begin() } else { 0 };
@@ -139,18 +150,18 @@ pub(in crate::walk) fn blob(process: &mut MadeUpProcess, code: Code, has_offsets
         0,
     ];
     process.words(block, &words);
-    process.words(code.begin(), &[FILL; 44]);
+    process.words(code.begin(), &[A::FILL; 44]);
     // Something is called right before the body.
-    call_before(process, code.begin() + BODY, CALL);
-    deopt_handlers(process, [code.deopt_handler(), code.deopt_handler() + 0x10]);
+    call_before(process, code.begin() + BODY, A::CALL);
+    A::deopt_handlers(process, [code.deopt_handler(), code.deopt_handler() + 0x10]);
 }
 
-pub(in crate::walk) fn call_before(process: &mut MadeUpProcess, place: u64, call: &[u8]) {
+pub(in crate::walk) fn call_before<A: Arch>(process: &mut MadeUpProcess<A>, place: u64, call: &[u8]) {
     process.code(place - call.len() as u64, call);
 }
 
-fn process_with(has_offsets: bool) -> MadeUpProcess {
-    let mut process = MadeUpProcess { jvm: Some(jvm()), ..MadeUpProcess::default() };
+fn process_with<A: MadeUp>(has_offsets: bool) -> MadeUpProcess<A> {
+    let mut process = MadeUpProcess { jvm: Some(jvm()), ..MadeUpProcess::<A>::default() };
     if let Some(jvm) = &mut process.jvm {
         jvm.blob.has_offsets = u32::from(has_offsets);
     }
@@ -165,21 +176,21 @@ fn process_with(has_offsets: bool) -> MadeUpProcess {
         row_count: 1,
     });
     process.rows.push(UnwindRow { rule: rule::ROOT, ..UnwindRow::default() });
-    for (place, call) in [(IN_LIBJVM, CALL), (CALL_STUB_RETURN, INDIRECT_CALL)] {
-        process.words(place - 8, &[FILL; 2]);
+    for (place, call) in [(IN_LIBJVM, A::CALL), (CALL_STUB_RETURN, A::INDIRECT_CALL)] {
+        process.words(place - 8, &[A::FILL; 2]);
         call_before(&mut process, place, call);
     }
-    process.words(INTERPRETER, &[FILL; 32]).words(ENTRIES, &[FILL; 32]);
+    process.words(INTERPRETER, &[A::FILL; 32]).words(ENTRIES, &[A::FILL; 32]);
     process.words(METHOD, &[0, CONST_METHOD]);
     process
 }
 
-pub(in crate::walk) fn process() -> MadeUpProcess {
+pub(in crate::walk) fn process<A: MadeUp>() -> MadeUpProcess<A> {
     process_with(false)
 }
 
 /// The caller's frame from `sp` on, which a root called.
-pub(in crate::walk) fn caller_frame(process: &mut MadeUpProcess, sp: u64) {
+pub(in crate::walk) fn caller_frame<A: Arch>(process: &mut MadeUpProcess<A>, sp: u64) {
     process.words(sp, &[0, 0, 0, IN_LIBJVM]);
 }
 
@@ -188,16 +199,15 @@ pub(in crate::walk) fn expect(first: FrameRef) -> (Vec<FrameRef>, u8) {
     (vec![first, CALLER.call(BODY), native(IN_LIBJVM)], walk_end::ROOT)
 }
 
-pub(in crate::walk) fn leaf(pc: u64) -> Registers {
+pub(in crate::walk) fn leaf<A: Arch>(pc: u64) -> Registers<A> {
     Registers { pc, sp: STACK, fp: 0, ..Registers::default() }
 }
 
 pub(in crate::walk) const RETURN: u64 = CALLER.begin() + BODY;
 
-#[test]
-fn compiled_code_has_a_frame_of_its_size() {
+fn compiled_code_has_a_frame_of_its_size<A: MadeUp>() {
     for has_offsets in [false, true] {
-        let mut process = process_with(has_offsets);
+        let mut process = process_with::<A>(has_offsets);
         process.words(STACK, &[1, 2, 3, 4, 5, RETURN]);
         caller_frame(&mut process, STACK + 48);
         assert_eq!(process.walk(leaf(CALLEE.begin() + BODY)), expect(CALLEE.at(BODY)));
@@ -205,8 +215,8 @@ fn compiled_code_has_a_frame_of_its_size() {
 }
 
 /// A process whose adapter has one row for all of its code.
-pub(in crate::walk) fn with_row(rule: u8, cfa_words: i16, fp_words: i8) -> MadeUpProcess {
-    let mut process = process();
+pub(in crate::walk) fn with_row<A: MadeUp>(rule: u8, cfa_words: i16, fp_words: i8) -> MadeUpProcess<A> {
+    let mut process = process::<A>();
     process.rows.push(UnwindRow { address: 0, cfa_words, fp_words, rule });
     let (start, end) = (ADAPTER.begin(), ADAPTER.begin() + 0x180);
     process.mappings.push(CodeMapping { start, end, bias: start, first_row: 1, row_count: 1 });
@@ -214,23 +224,21 @@ pub(in crate::walk) fn with_row(rule: u8, cfa_words: i16, fp_words: i8) -> MadeU
     process
 }
 
-#[test]
-fn what_a_row_leads_to_must_be_a_return_address() {
-    let mut process = with_row(rule::SP, 2, -2);
+fn what_a_row_leads_to_must_be_a_return_address<A: MadeUp>() {
+    let mut process = with_row::<A>(rule::SP, 2, -2);
     process.words(STACK, &[RETURN, RETURN + 3]);
     let expected = (vec![ADAPTER.stub(BODY)], walk_end::IMPLAUSIBLE);
     assert_eq!(process.walk(leaf(ADAPTER.begin() + BODY)), expected);
 }
 
-#[test]
-fn a_deoptimised_frame_says_where_it_was() {
+fn a_deoptimised_frame_says_where_it_was<A: MadeUp>() {
     for has_offsets in [false, true] {
         for handler in [CALLEE.deopt_handler(), CALLEE.deopt_handler() + 0x10] {
-            let mut process = process_with(has_offsets);
+            let mut process = process_with::<A>(has_offsets);
             process.words(STACK, &[handler, 0, 0, CALLEE.begin() + 0x90, 0, 0, RETURN]);
             caller_frame(&mut process, STACK + 56);
             // A leaf without a frame was called by it.
-            let (frames, end) = process.walk(called(&process, leaf(VTABLE_STUB.begin())));
+            let (frames, end) = process.walk(A::called(&process, leaf(VTABLE_STUB.begin())));
             let expected = [VTABLE_STUB.stub(0), CALLEE.call(0x90), CALLER.call(BODY), native(IN_LIBJVM)];
             assert_eq!((&frames[..], end), (&expected[..], walk_end::ROOT));
         }
@@ -238,42 +246,38 @@ fn a_deoptimised_frame_says_where_it_was() {
 }
 
 /// What unpacks deoptimised frames has its own frame aligned for the call.
-#[test]
-fn a_stub_that_aligned_its_stack_goes_by_its_frame_pointer() {
-    let mut process = process();
+fn a_stub_that_aligned_its_stack_goes_by_its_frame_pointer<A: MadeUp>() {
+    let mut process = process::<A>();
     process.words(STACK, &[RUNTIME_STUB.begin() + BODY, 0, 0, 0, 0, 0, 0, RETURN]);
     caller_frame(&mut process, STACK + 0x40);
-    let (frames, end) = process.walk(called(&process, Registers { fp: STACK + 0x30, ..leaf(VTABLE_STUB.begin()) }));
+    let (frames, end) = process.walk(A::called(&process, Registers { fp: STACK + 0x30, ..leaf(VTABLE_STUB.begin()) }));
     let expected = [VTABLE_STUB.stub(0), RUNTIME_STUB.stub(BODY), CALLER.call(BODY), native(IN_LIBJVM)];
     assert_eq!((&frames[..], end), (&expected[..], walk_end::ROOT));
 }
 
 /// The wrapper has aligned its stack for a call; its frame pointer knows.
-#[test]
-fn a_native_wrapper_goes_by_its_frame_pointer() {
-    let mut process = process();
+fn a_native_wrapper_goes_by_its_frame_pointer<A: MadeUp>() {
+    let mut process = process::<A>();
     process.words(STACK, &[WRAPPER.begin() + BODY]).words(STACK + 8, &[0; 8]);
     process.words(STACK + 0x48, &[0, RETURN]);
     caller_frame(&mut process, STACK + 0x58);
-    let (frames, end) = process.walk(called(&process, Registers { fp: STACK + 0x48, ..leaf(VTABLE_STUB.begin()) }));
+    let (frames, end) = process.walk(A::called(&process, Registers { fp: STACK + 0x48, ..leaf(VTABLE_STUB.begin()) }));
     assert_eq!(frames[1..], [WRAPPER.call(BODY), CALLER.call(BODY), native(IN_LIBJVM)]);
     assert_eq!(end, walk_end::ROOT);
 }
 
 /// Only native code is called by nobody.
-#[test]
-fn java_that_returns_to_nowhere_is_no_root() {
+fn java_that_returns_to_nowhere_is_no_root<A: MadeUp>() {
     for (code, stack) in [(CALLEE, &[1, 2, 3, 4, 5, 0][..]), (VTABLE_STUB, &[0])] {
-        let mut process = process();
+        let mut process = process::<A>();
         process.words(STACK, &[0; 8]).words(STACK, stack);
         assert_eq!(process.walk(leaf(code.begin() + BODY)).1, walk_end::IMPLAUSIBLE, "{}", code.name);
     }
 }
 
 /// A block is found from anywhere in it, over as many segments as the map leads.
-#[test]
-fn large_blocks_are_found_by_hops() {
-    let mut process = process();
+fn large_blocks_are_found_by_hops<A: MadeUp>() {
+    let mut process = process::<A>();
     let large = Code { segment: 512, ..CALLEE };
     blob(&mut process, large, false);
     let at = |segment: u64| SEGMENT_MAP + large.segment + segment;
@@ -285,9 +289,8 @@ fn large_blocks_are_found_by_hops() {
     assert_eq!(process.walk(leaf(pc)), expect(large.at(400 * SEGMENT - CODE)));
 }
 
-#[test]
-fn code_that_is_gone_is_said_to_be() {
-    let mut process = process();
+fn code_that_is_gone_is_said_to_be<A: MadeUp>() {
+    let mut process = process::<A>();
     let free = HEAP + 0x2_0000;
     process.code(SEGMENT_MAP + 0x2_0000 / SEGMENT, &[0xff]);
     // One of which the block was given back.

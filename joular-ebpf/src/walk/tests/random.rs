@@ -7,6 +7,8 @@ use proptest::prelude::*;
 use super::{hotspot::jvm, *};
 use crate::abi::rule;
 
+for_each_arch!(every_walk_ends, the_noise_is_walked_far);
+
 const RULES: [u8; 6] = [rule::SP, rule::SP, rule::FP, rule::NONE, rule::PLT, rule::SIGNAL];
 
 /// Words that depend on the address, and look like something more often than not.
@@ -29,7 +31,7 @@ impl Noise {
         Self { seed, mapping, rows: rows.collect(), jvm: jvm() }
     }
 
-    fn walk_on(&self, walk: &mut Walk) -> End {
+    fn walk_on<A: Arch>(&self, walk: &mut Walk<A>) -> End {
         to_the_end(&mut HostWalker(Parts { walk, memory: self, tables: self }))
     }
 }
@@ -59,12 +61,12 @@ impl Memory for Noise {
     }
 
     fn pair(&self, address: u64) -> Result<[u64; 2], End> {
-        array(self, address)
+        let mut words = [0; 2];
+        read(self, address, &mut words).map(|()| words)
     }
 
-    fn frame(&self, address: u64, words: &mut FrameWords) -> Step {
-        *words = array(self, address)?;
-        Ok(())
+    fn frame(&self, address: u64, words: &mut [u64]) -> Step {
+        read(self, address, words)
     }
 
     fn block(&self, address: u64, bytes: u32, words: &mut BlockWords) -> Step {
@@ -89,15 +91,13 @@ impl Tables for Noise {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
-
-    #[test]
-    fn every_walk_ends(seed: u64, pc in prop_oneof![0x1000_u64..0x2000, 0x7000_0000_u64..0x7010_0000, any::<u64>()], registers: [u64; Registers::WORDS]) {
+fn every_walk_ends<A: Arch>() {
+    let pc = prop_oneof![0x1000_u64..0x2000, 0x7000_0000_u64..0x7010_0000, any::<u64>()];
+    proptest!(ProptestConfig::with_cases(2_000), |(seed: u64, pc in pc, registers: [u64; 8])| {
         let noise = Noise::of(seed);
-        let mut registers = Registers::of_words(registers);
+        let mut registers = A::registers(&registers);
         registers.pc = pc;
-        let mut walk = Box::new(Walk::EMPTY);
+        let mut walk = Box::new(Walk::<A>::default());
         if seed & 1 != 0 {
             registers.sp = STACK;
         }
@@ -108,17 +108,16 @@ proptest! {
         let end = noise.walk_on(&mut walk);
         prop_assert!(end != End(walk_end::BUDGET));
         prop_assert!(walk.header.len as usize <= MAX_USER_FRAMES);
-    }
+    });
 }
 
 /// The noise is worth something: walks go on for a while, and end in many ways.
-#[test]
-fn the_noise_is_walked_far() {
+fn the_noise_is_walked_far<A: Arch>() {
     let mut ends = vec![0; 16];
     let mut longest = 0;
     for seed in 0..10_000 {
         let noise = Noise::of(seed);
-        let mut walk = Box::new(Walk::EMPTY);
+        let mut walk = Box::new(Walk::<A>::default());
         let pc = if seed % 2 == 0 { 0x1000 + seed % 0xfff } else { 0x7000_0000 + seed * 64 };
         let registers = Registers { pc, sp: STACK, fp: STACK + 64, ..Registers::default() };
         walk.begin(registers, ProcessUnwind { mapping_count: 1, ..ProcessUnwind::default() });

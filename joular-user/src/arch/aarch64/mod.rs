@@ -7,10 +7,14 @@ mod pass;
 mod tests;
 
 use instruction::{Access, INSTRUCTION_BYTES, Instruction, Operation};
-use joular_ebpf::abi::{ArgumentPlace, rule};
+use joular_ebpf::{
+    abi::{ArgumentPlace, rule},
+    walk,
+};
 
 use super::{
-    ARGUMENTS, Arch, Flow, Moved, Moves, RegisterSet, Rule, Saved, Source, Step, TableRow, state::State, words,
+    ARGUMENTS, Arch, Flow, Moved, Moves, Processor, RegisterSet, Rule, Saved, Source, Step, TableRow, state::State,
+    words,
 };
 
 /// Numbers of registers in unwind tables (DWARF for the Arm 64-bit architecture, 4.1). The return address's is in each table.
@@ -53,7 +57,9 @@ impl Aarch64 {
 
 impl Arch for Aarch64 {
     type Instruction = Instruction;
+    type Walk = walk::arch::Aarch64;
 
+    const PROCESSOR: Processor = Processor::Aarch64;
     const MACHINE: u16 = 183;
     const VENDOR: gimli::Vendor = gimli::Vendor::AArch64;
     /// GCC aligns to 32 bytes where a processor is not named, and LLVM to 16.

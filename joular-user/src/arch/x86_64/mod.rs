@@ -6,11 +6,15 @@ mod pass;
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register,
 };
-use joular_ebpf::abi::{ArgumentPlace, rule};
-pub use joular_ebpf::walk::arch::plt;
+pub use joular_ebpf::walk::arch::x86_64::plt;
+use joular_ebpf::{
+    abi::{ArgumentPlace, rule},
+    walk,
+};
 
 use super::{
-    ARGUMENTS, Arch, Flow, Moved, Moves, RegisterSet, Rule, Saved, Source, Step, TableRow, state::State, words,
+    ARGUMENTS, Arch, Flow, Moved, Moves, Processor, RegisterSet, Rule, Saved, Source, Step, TableRow, state::State,
+    words,
 };
 
 /// Numbers of registers in unwind tables (System V ABI, AMD64 supplement, 3.6.2), wherever this runs.
@@ -32,7 +36,9 @@ impl Default for X86_64 {
 
 impl Arch for X86_64 {
     type Instruction = Instruction;
+    type Walk = walk::arch::X86_64;
 
+    const PROCESSOR: Processor = Processor::X86_64;
     const MACHINE: u16 = 62;
     const VENDOR: gimli::Vendor = gimli::Vendor::Default;
     const FUNCTION_ALIGNMENT_BYTES: u64 = 16;

@@ -9,7 +9,7 @@
 
 use joular_ebpf::{
     abi::{Field, references},
-    walk::arch::uncoloured,
+    walk::arch::Arch as _,
 };
 
 use super::{
@@ -20,6 +20,7 @@ use super::{
     method::pool_symbol,
     unsigned5::Unsigned5,
 };
+use crate::arch::{Processor, WalkOf, with_arch};
 
 /// `Continuation` has 15 fields, `Thread` 30.
 const MAX_FIELD_BYTES: u64 = 4096;
@@ -161,6 +162,7 @@ fn of_shorts(bytes: &[u8]) -> Vec<(u32, u32)> {
 /// How objects of a JVM refer to others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct References {
+    processor: Processor,
     /// One of [`references`]'s.
     pub kind: u16,
     pub narrow_base: u64,
@@ -180,7 +182,7 @@ impl References {
             let is_coloured = layout.feature >= ONLY_GENERATIONAL || is_generational == Some(true);
             // Without generations the colours are bits that memory is mapped with.
             let kind = if is_coloured { references::COLOURED } else { references::PLAIN };
-            return Ok(Self { kind, ..Self::default() });
+            return Ok(Self { processor: layout.processor, kind, ..Self::default() });
         }
         if is_narrow != Some(true) {
             return Ok(Self { kind: references::PLAIN, ..Self::default() });
@@ -188,7 +190,7 @@ impl References {
         let narrow_base = memory.u64(bias.wrapping_add(classes.narrow_base))?;
         let narrow_shift = memory.u32(bias.wrapping_add(classes.narrow_shift))?;
         let narrow_shift = u16::try_from(narrow_shift).unwrap_or(0);
-        Ok(Self { kind: references::NARROW, narrow_base, narrow_shift })
+        Ok(Self { kind: references::NARROW, narrow_base, narrow_shift, ..Self::default() })
     }
 
     /// The object that a field refers to; 0: none.
@@ -203,8 +205,12 @@ impl References {
     }
 
     /// The object that a reference of the JVM itself leads to, which is never narrow.
-    pub const fn of_jvm(&self, reference: u64) -> u64 {
-        if self.kind == references::COLOURED { uncoloured(reference) } else { reference }
+    pub fn of_jvm(&self, reference: u64) -> u64 {
+        if self.kind == references::COLOURED {
+            with_arch!(self.processor, A => WalkOf::<A>::uncoloured(reference))
+        } else {
+            reference
+        }
     }
 }
 

@@ -66,7 +66,8 @@ fn read(
     else {
         return Ok(None);
     };
-    let References { kind: references, narrow_base, narrow_shift } = References::read(memory, layout, classes, bias)?;
+    let References { kind: references, narrow_base, narrow_shift, .. } =
+        References::read(memory, layout, classes, bias)?;
     Ok(Some(ContinuationLayout { tail, parent, size, sp, bottom, words, references, narrow_shift, narrow_base }))
 }
 

@@ -5,7 +5,8 @@ use joular_data::model::quality::StackQuality;
 use joular_ebpf::{
     abi::{CodeMapping, CompilerThread, FrameWord, JvmUnwind, ProcessUnwind, StackHeader, StackId, UnwindRow},
     walk::{
-        self, BlockWords, End, FrameWords, Memory, Registers, Step, Tables, Walk,
+        self, BlockWords, End, Memory, Registers, Step, Tables, Walk,
+        arch::Arch,
         dispatch::{HostWalker, Parts, to_the_end},
     },
 };
@@ -66,16 +67,16 @@ pub struct WalkedStack {
 
 /// Walks one thread. `mapping_count` is that of its tables; `compiler` is given for a thread that
 /// compiles.
-pub fn walk(
+pub fn walk<A: Arch>(
     memory: &dyn RemoteMemory,
     tables: &impl Tables,
     mapping_count: usize,
     jvm: &JvmUnwind,
-    registers: Registers,
+    registers: Registers<A>,
     compiler: Option<&CompilerThread>,
 ) -> WalkedStack {
     let memory = Remote(memory);
-    let mut walk = Box::new(Walk::EMPTY);
+    let mut walk = Box::new(Walk::default());
     let mapping_count = u32::try_from(mapping_count).unwrap_or(0);
     walk.begin(registers, ProcessUnwind { mapping_count, jvm: 1, ..ProcessUnwind::default() });
     let tables = WithJvm { tables, jvm };
@@ -93,18 +94,6 @@ pub fn walk(
 #[derive(Clone, Copy, Debug)]
 pub struct Remote<'a>(pub &'a dyn RemoteMemory);
 
-impl Remote<'_> {
-    fn words<const N: usize>(&self, address: u64) -> Result<[u64; N], End> {
-        let mut words = [0; N];
-        // All or nothing, as the kernel's helper.
-        let bytes = self.0.bytes(address, N * 8).map_err(|_| End::UNREADABLE)?;
-        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
-            *word = u64::from_le_bytes(*bytes);
-        }
-        Ok(words)
-    }
-}
-
 impl Memory for Remote<'_> {
     fn byte(&self, address: u64) -> Result<u8, End> {
         self.0.u8(address).map_err(|_| End::UNREADABLE)
@@ -115,11 +104,16 @@ impl Memory for Remote<'_> {
     }
 
     fn pair(&self, address: u64) -> Result<[u64; 2], End> {
-        self.words(address)
+        let mut words = [0; 2];
+        self.frame(address, &mut words).map(|()| words)
     }
 
-    fn frame(&self, address: u64, words: &mut FrameWords) -> Step {
-        *words = self.words(address)?;
+    fn frame(&self, address: u64, words: &mut [u64]) -> Step {
+        // All or nothing, as the kernel's helper.
+        let bytes = self.0.bytes(address, size_of_val(words)).map_err(|_| End::UNREADABLE)?;
+        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
         Ok(())
     }
 

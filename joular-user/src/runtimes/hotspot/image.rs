@@ -8,6 +8,8 @@
 //! zstd frame of one [`JvmImage`], postcard
 //! ```
 //!
+//! An image may be of another processor than this program is for: [`Libjvm::processor`] says of which one.
+//!
 //! The file may be anyone's. Its size is bounded, packed and unpacked, and its content is as
 //! hostile as a live JVM's memory.
 
@@ -20,7 +22,7 @@ use joular_data::model::{
 };
 use joular_ebpf::{
     abi::{CodeMapping, CompilerThread, FrameWord, UnwindRow},
-    walk::Registers,
+    walk::{Registers, arch::Arch},
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -33,9 +35,10 @@ use super::{
     memory::{MemoryImage, RemoteMemory},
     pinned::ArrivedStack,
 };
+use crate::arch::{WalkOf, with_arch};
 
 const MAGIC: &[u8; 10] = b"JOULARIMG\0";
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 const MAX_PACKED_BYTES: usize = 4 << 20;
 const MAX_BYTES: u64 = 64 << 20;
 /// High, because files are made seldom and kept long.
@@ -59,13 +62,13 @@ pub struct ImageThread {
     pub name: String,
     /// In the JVM's own namespace.
     pub tid: u32,
-    /// As [`Registers::of_words`] has them.
-    pub registers: [u64; Registers::WORDS],
+    /// As [`Arch::registers`] has them.
+    pub registers: Vec<u64>,
 }
 
 impl ImageThread {
-    pub const fn registers(&self) -> Registers {
-        Registers::of_words(self.registers)
+    pub fn registers<A: Arch>(&self) -> Registers<A> {
+        A::registers(&self.registers)
     }
 }
 
@@ -182,7 +185,10 @@ impl JvmImage {
     pub fn walk(&self, memory: &dyn RemoteMemory, jvm: &Jvm, thread: &ImageThread) -> WalkedStack {
         let tables = self.tables();
         let compilers = compiler(jvm, thread);
-        walk(memory, &tables, tables.mappings.len(), jvm.unwind_info(), thread.registers(), compilers.as_ref())
+        with_arch!(self.libjvm.processor, A => {
+            let registers = thread.registers::<WalkOf<A>>();
+            walk(memory, &tables, tables.mappings.len(), jvm.unwind_info(), registers, compilers.as_ref())
+        })
     }
 
     /// Its frames with all that is known of them; for native code, file and address.

@@ -18,6 +18,7 @@ use super::{
     threads::ThreadLayout,
     vm_structs::VmStructs,
 };
+use crate::arch::Processor;
 
 /// Static fields, by their addresses without the load bias.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -128,6 +129,8 @@ pub struct FlagLayout {
 /// Everything of one libjvm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
+    /// That its code is for.
+    pub processor: Processor,
     /// 11, 17, …
     pub feature: u32,
     pub statics: Statics,
@@ -156,7 +159,12 @@ pub struct Layout {
 }
 
 impl Layout {
-    pub fn new(structs: &VmStructs, memory: &dyn RemoteMemory, bias: u64) -> Result<Self, LayoutError> {
+    pub fn new(
+        processor: Processor,
+        structs: &VmStructs,
+        memory: &dyn RemoteMemory,
+        bias: u64,
+    ) -> Result<Self, LayoutError> {
         let version = Names { structs, feature: 0 }.fixed("Abstract_VM_Version", "_vm_major_version")?;
         let feature = memory.u32(bias.wrapping_add(version))?;
         if feature < 11 {
@@ -168,6 +176,7 @@ impl Layout {
             return Err(LayoutError::TooOld { feature: 8 });
         }
         Ok(Self {
+            processor,
             feature,
             statics: names.statics()?,
             heap: names.heap()?,
@@ -370,7 +379,8 @@ mod tests {
             [("_heap", "JDK 8: not supported: run "), ("_heaps", "JDK 25: static field AbstractInterpreter::_code")]
         {
             let structs = VmStructs::of_static_fields(&[version, ("CodeCache", field, 0x2000)]);
-            let error = JvmError::from(Layout::new(&structs, &memory, 0).unwrap_err()).to_string();
+            let error =
+                JvmError::from(Layout::new(Processor::default(), &structs, &memory, 0).unwrap_err()).to_string();
             assert!(error.starts_with(expected) && error.contains("-XX:+PreserveFramePointer"), "{error}");
         }
     }

@@ -100,7 +100,7 @@ impl Leaves {
             None => {
                 let (mut callees, mut failed) = (HashMap::new(), None);
                 let descriptors = nmethod.descriptors(memory, layout)?;
-                let places = nmethod.places(memory, &descriptors, |callee| {
+                let places = nmethod.places(memory, layout, &descriptors, |callee| {
                     *callees.entry(callee).or_insert_with(|| {
                         let is_trap = is_trap(memory, layout, cache, callee);
                         is_trap.map_err(|error| failed = Some(error)).unwrap_or_default()
@@ -205,7 +205,10 @@ fn common(before: &[MethodAt], behind: &[MethodAt]) -> Vec<MethodAt> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtimes::hotspot::{code_cache::Blob, machine_code::MachineCode};
+    use crate::{
+        arch::X86_64,
+        runtimes::hotspot::{code_cache::Blob, machine_code::CodeOf},
+    };
 
     /// `InlinedSplit.outer`, compiled by C2 of JDK 11.0.13: a loop of its own from 80 to 130, and one
     /// of `inlined` from 160 to 211. Each has a poll, which is described, and ends two instructions
@@ -235,7 +238,7 @@ mod tests {
         let bytes: Vec<u8> =
             (0..CODE.len()).step_by(2).map(|at| u8::from_str_radix(&CODE[at..at + 2], 16).unwrap()).collect();
         let descriptors = [Place { at: 123, scope: 1 }, Place { at: 204, scope: 2 }];
-        let places = Places::new(&descriptors, &[], MachineCode::new(&bytes, 0x7f00_0000), |_| false);
+        let places = Places::new(&descriptors, &[], CodeOf::<X86_64>::new(&bytes, 0x7f00_0000), |_| false);
         for (offsets, expected) in [(80..130, &[OUTER][..]), (160..211, &[INLINED, OUTER])] {
             assert!(offsets.clone().all(|offset| named(&places, offset) == expected), "{offsets:?}");
         }
@@ -248,7 +251,7 @@ mod tests {
     #[test]
     fn what_was_read_of_a_method_names_other_places_in_it() {
         let descriptors = [Place { at: 4, scope: 1 }, Place { at: 8, scope: 2 }, Place { at: 12, scope: 3 }];
-        let places = Places::new(&descriptors, &[], MachineCode::new(&[], 0), |_| false);
+        let places = Places::new(&descriptors, &[], CodeOf::<X86_64>::new(&[], 0), |_| false);
         let blob = Blob { start: 0x1000, size: 64, code_begin: 0x1010, ..Blob::default() };
         let nmethod = compiled(blob, ID_MASK + 6, OUTER);
         let [outer, inlined] = [OUTER, INLINED].map(|method| MethodAt { method, bci: 0 });
@@ -287,7 +290,8 @@ mod tests {
     fn a_loop_with_descriptions_of_several_methods_tells_none_of_them() {
         // 0: nop; 1: nop; 2: nop; 3: je 0
         let descriptors = [Place { at: 0, scope: 1 }, Place { at: 2, scope: 2 }];
-        let places = Places::new(&descriptors, &[], MachineCode::new(&[0x90, 0x90, 0x90, 0x74, 0xfb], 0), |_| false);
+        let places =
+            Places::new(&descriptors, &[], CodeOf::<X86_64>::new(&[0x90, 0x90, 0x90, 0x74, 0xfb], 0), |_| false);
         assert_eq!(named(&places, 1), [OUTER]);
         assert_eq!(named(&places, 2), [INLINED, OUTER], "it is described itself");
     }

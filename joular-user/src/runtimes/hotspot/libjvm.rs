@@ -6,7 +6,10 @@ use std::{collections::HashMap, fs::File};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::elf::{Elf, ElfError, Section};
+use crate::{
+    arch::Processor,
+    elf::{Elf, ElfError, Section},
+};
 
 /// libjvm has 1 MiB of constants.
 const MAX_RODATA_BYTES: u64 = 16 << 20;
@@ -23,6 +26,8 @@ pub struct LibjvmError(#[from] ElfError);
 /// Addresses as the file counts them: add the load bias for those of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Libjvm {
+    /// That its code is for.
+    pub processor: Processor,
     /// `gHotSpotVM…` by name.
     pub tables: HashMap<String, u64>,
     /// Address minus file offset in the executable segment.

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use crate::arch::{Arch, Flow, Native};
+use crate::arch::{Arch, Flow};
 
 /// Code that leads to an uncommon trap only puts values where the trap expects them.
 const MAX_STEPS_TO_CALL: usize = 40;
@@ -25,9 +25,6 @@ pub struct Call {
     /// Offset of the return address.
     pub return_at: u32,
 }
-
-/// Code of one compiled method of this machine.
-pub type MachineCode<'a> = CodeOf<'a, Native>;
 
 /// Code of one compiled method.
 #[derive(Debug)]

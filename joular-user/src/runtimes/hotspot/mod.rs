@@ -107,7 +107,7 @@ impl JvmBuild {
     pub fn read(memory: &dyn RemoteMemory, libjvm: Libjvm, bias: u64) -> Result<Self, JvmError> {
         let pages = Pages::new(memory);
         let structs = VmStructs::read(&pages, &libjvm.tables, bias)?;
-        let layout = Layout::new(&structs, &pages, bias)?;
+        let layout = Layout::new(libjvm.processor, &structs, &pages, bias)?;
         Ok(Self {
             libjvm,
             layout,

@@ -9,13 +9,13 @@
 use super::{
     code_cache::{Blob, CodeCache},
     layout::{Layout, NmethodLayout},
-    machine_code::MachineCode,
+    machine_code::CodeOf,
     memory::{RemoteMemory, Unreadable, field_in},
     places::{Place, Places},
     scopes::{SCOPE_BYTES, Scope, chain},
 };
 
-use crate::bounds::Bound;
+use crate::{arch::with_arch, bounds::Bound};
 
 /// C2 gives up on methods long before they have this many.
 const MAX_PC_DESCS: u64 = 1 << 20;
@@ -135,6 +135,7 @@ impl Nmethod {
     pub fn places(
         &self,
         memory: &dyn RemoteMemory,
+        layout: &Layout,
         descriptors: &[Place],
         is_trap: impl FnMut(u64) -> bool,
     ) -> Result<Places, Unreadable> {
@@ -144,7 +145,10 @@ impl Nmethod {
         let length = usize::try_from(length).ok().filter(|&length| length <= MAX_CODE_BYTES);
         let code = memory.bytes(self.blob.code_begin, length.unwrap_or(0))?;
         let null_checks = self.null_checks(memory);
-        Ok(Places::new(descriptors, &null_checks, MachineCode::new(&code, self.blob.code_begin), is_trap))
+        let start = self.blob.code_begin;
+        Ok(with_arch!(layout.processor, A => {
+            Places::new(descriptors, &null_checks, CodeOf::<A>::new(&code, start), is_trap)
+        }))
     }
 
     /// All descriptors, by place; none if there are more than anyone writes.

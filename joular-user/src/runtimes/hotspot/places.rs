@@ -12,7 +12,8 @@
 //! say the same is that method's. C2 takes the safepoint out of a counted loop and puts it behind
 //! it, into another loop around the first one (strip mining), which may go away later.
 
-use super::machine_code::MachineCode;
+use super::machine_code::CodeOf;
+use crate::arch::Arch;
 
 /// A description: at which offset in the code, and the scope that it leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,10 +51,10 @@ pub struct Places {
 impl Places {
     /// Of the JVM's own descriptors, its null checks (offsets of what faults and of where to go on),
     /// and the code. `is_trap` says whether an address is that of the uncommon trap.
-    pub fn new(
+    pub fn new<A: Arch>(
         descriptors: &[Place],
         null_checks: &[(u32, u32)],
-        code: MachineCode<'_>,
+        code: CodeOf<'_, A>,
         mut is_trap: impl FnMut(u64) -> bool,
     ) -> Self {
         let mut described = descriptors.to_vec();
@@ -85,7 +86,7 @@ impl Places {
     }
 
     /// Loops without a description end behind the safepoint that follows them.
-    fn extend_to_polls(&mut self, code: MachineCode<'_>) {
+    fn extend_to_polls<A: Arch>(&mut self, code: CodeOf<'_, A>) {
         let mut starts: Vec<u32> = self.loops.iter().map(|one| one.start).collect();
         starts.sort_unstable();
         let poll = |one: &Loop| {
@@ -137,12 +138,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::arch::X86_64;
 
     const TRAP: u64 = 0x1000;
 
     fn places(descriptors: &[(u32, u32)], null_checks: &[(u32, u32)], code: &[u8]) -> Places {
         let descriptors: Vec<Place> = descriptors.iter().map(|&(at, scope)| Place { at, scope }).collect();
-        Places::new(&descriptors, null_checks, MachineCode::new(code, 0), |callee| callee == TRAP)
+        Places::new(&descriptors, null_checks, CodeOf::<X86_64>::new(code, 0), |callee| callee == TRAP)
     }
 
     /// mov ecx, [rdi]; cmp ecx, 5; jne 13; add ecx, 1; ret; nop; call (trap or another)

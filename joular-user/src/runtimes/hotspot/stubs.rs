@@ -10,11 +10,14 @@ use std::collections::HashMap;
 
 use super::{
     libjvm::Libjvm,
-    machine_code::MachineCode,
+    machine_code::CodeOf,
     memory::{RemoteMemory, Unreadable},
 };
 
-use crate::bounds::Bound;
+use crate::{
+    arch::{Processor, with_arch},
+    bounds::Bound,
+};
 
 /// JDK 25 has 250.
 const MAX_STUBS: usize = 4096;
@@ -54,6 +57,7 @@ mod desc {
 /// Where a JVM describes its stubs, as addresses in the process; 0 if libjvm has no symbols.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StubPlaces {
+    processor: Processor,
     list: u64,
     vtable_stubs: u64,
     c1_blobs: u64,
@@ -63,6 +67,7 @@ impl StubPlaces {
     pub fn new(libjvm: &Libjvm, bias: u64) -> Self {
         let place = |address: Option<u64>| address.map_or(0, |address| bias.wrapping_add(address));
         Self {
+            processor: libjvm.processor,
             list: place(libjvm.stub_list),
             vtable_stubs: place(libjvm.vtable_stubs),
             c1_blobs: place(libjvm.c1_blobs),
@@ -154,11 +159,18 @@ impl Stubs {
         // The page behind the last stub need not be there.
         let code =
             memory.bytes(begin, length).or_else(|_| memory.bytes(begin, usize::try_from(pc - begin + 1).unwrap_or(0)));
-        let name = vtable_stub_name(&code.ok()?, begin)?;
+        let name = self.vtable_stub_name(&code.ok()?, begin)?;
         if self.vtable_answers.len() < MAX_VTABLE_ANSWERS {
             self.vtable_answers.insert(pc, name);
         }
         Some(name)
+    }
+
+    /// A stub of a class's virtual methods takes its entry of the table. One of an interface's methods
+    /// searches the class's interfaces, in a loop.
+    fn vtable_stub_name(&self, code: &[u8], begin: u64) -> Option<&'static str> {
+        let has_loop = with_arch!(self.places.processor, A => CodeOf::<A>::new(code, begin).has_loop_before_leaving())?;
+        Some(if has_loop { "itable stub" } else { "vtable stub" })
     }
 
     /// Where the stub begins that is the last one before an address.
@@ -206,13 +218,6 @@ fn list(memory: &dyn RemoteMemory, head: u64) -> Result<(Vec<Stub>, bool), Unrea
     STUBS.cut(u64::from(entry != 0));
     stubs.sort_by_key(|stub| stub.begin);
     Ok((stubs, is_complete))
-}
-
-/// A stub of a class's virtual methods takes its entry of the table. One of an interface's methods
-/// searches the class's interfaces, in a loop.
-fn vtable_stub_name(code: &[u8], begin: u64) -> Option<&'static str> {
-    let has_loop = MachineCode::new(code, begin).has_loop_before_leaving()?;
-    Some(if has_loop { "itable stub" } else { "vtable stub" })
 }
 
 fn words<const N: usize>(memory: &dyn RemoteMemory, address: u64) -> Result<[u64; N], Unreadable> {

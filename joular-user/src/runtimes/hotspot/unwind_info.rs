@@ -2,7 +2,7 @@
 
 use joular_ebpf::{
     abi::{AddressRange, JvmUnwind, MAX_CODE_HEAPS, sender_sp},
-    walk::arch::interpreter,
+    walk::arch::Arch as _,
 };
 
 use super::{
@@ -12,7 +12,10 @@ use super::{
     memory::{RemoteMemory, Unreadable},
 };
 
-use crate::bounds::Bound;
+use crate::{
+    arch::{WalkOf, with_arch},
+    bounds::Bound,
+};
 
 /// Limit of the interpreter's codelets: one per bytecode and some more.
 const MAX_CODELETS: u64 = 4096;
@@ -222,7 +225,7 @@ pub fn jvm_unwind(
         pool_size: layout.method.pool_size,
         pool_holder: layout.method.pool_holder,
         klass_name: layout.method.klass_name,
-        bcp_words: interpreter::BCP_WORDS,
+        bcp_words: with_arch!(layout.processor, A => WalkOf::<A>::INTERPRETER_FRAME).bcp_words(),
         sender_sp: sender_sp::of_jdk(layout.feature),
         ..JvmUnwind::default()
     };

@@ -2,15 +2,15 @@
 //! is meanwhile, by the interrupted instruction.
 
 use super::{
-    instructions::{Four, FrameState, around, saves},
+    Walk,
+    instructions::{Four, FrameState, around, code_address, saves},
     spills::spilled_bytes,
     stub,
 };
 use crate::{
     abi::{Field, JvmUnwind},
     walk::{
-        End, Memory, Step, Tables, Walk,
-        arch::code_address,
+        End, Memory, Step, Tables,
         compiled::{Kind, frame_words, has_frame_size},
         hotspot::Blob,
         is_in_code_cache,
@@ -22,13 +22,7 @@ const PROLOGUE_PAIRS: u64 = 24;
 
 /// Goes on in the caller.
 #[inline(always)]
-pub(in crate::walk) fn caller(
-    memory: &impl Memory,
-    tables: &impl Tables,
-    jvm: &JvmUnwind,
-    walk: &mut Walk,
-    kind: Kind,
-) -> Step {
+pub(super) fn caller(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk, kind: Kind) -> Step {
     let blob = Blob::of(jvm, walk);
     if !has_frame_size(&blob, jvm) {
         return stub::without_frame(memory, tables, jvm, walk);
@@ -92,7 +86,7 @@ fn to_end(memory: &impl Memory, walk: &mut Walk, end: u64) -> Step {
 #[inline(always)]
 fn is_end(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk, end: u64) -> bool {
     let return_address = memory.word(end.wrapping_sub(8));
-    return_address.is_ok_and(|pc| tables.is_return_address(memory, jvm, &walk.process, pc))
+    return_address.is_ok_and(|pc| tables.is_return_address(memory, jvm, walk, pc))
 }
 
 /// Whether an instruction's address in the code cache stands at the end of a frame.

@@ -32,7 +32,7 @@ const SMALL_FRAME_BYTES: u64 = (1 << 9) + 16;
 
 /// Return addresses may be signed, above the bits of an address.
 #[inline(always)]
-pub(in crate::walk) const fn code_address(word: u64) -> u64 {
+pub(super) const fn code_address(word: u64) -> u64 {
     word & ((1 << 48) - 1)
 }
 
@@ -54,7 +54,7 @@ pub(super) const fn ends_with_call(pc: u64, before: u64) -> bool {
 /// Both are read at once. The verifier refuses what the compiler makes of a look at the handler alone: a comparison
 /// even if nothing was read.
 #[inline(always)]
-pub(in crate::walk) fn is_returned_to(memory: &impl Memory, pc: u64) -> bool {
+pub(super) fn is_returned_to(memory: &impl Memory, pc: u64) -> bool {
     let Ok([before, word]) = memory.pair(pc.wrapping_sub(8)) else { return false };
     ends_with_call(pc, before) || pc & 3 == 0 && word as u32 == 0x1000_001e
 }

@@ -1,24 +1,20 @@
 //! Applies rows of unwind tables: they say whether the return address is in the link register, or where it was saved.
 
 use super::{
-    Registers,
-    instructions::{ends_with_call, is_signal_return},
+    Live, Registers, Walk,
+    instructions::{code_address, ends_with_call, is_signal_return},
 };
 use crate::{
     abi::{UnwindRow, rule, walk_end},
     walk::{
-        End, Memory, Step, Walk,
-        arch::code_address,
+        End, Memory, Step,
         native::{by_frame_pointer, interrupted, return_to, words},
     },
 };
 
-/// Whether the return address is on the stack from the call on.
-pub(in crate::walk) const CALL_PUSHES: bool = false;
-
 /// Goes on in the caller by a row.
 #[inline(always)]
-pub(in crate::walk) fn by_row(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> Step {
+pub(super) fn by_row(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> Step {
     match row.rule {
         rule::ROOT => Err(End(walk_end::ROOT)),
         rule::SIGNAL => interrupted(memory, walk),
@@ -30,7 +26,7 @@ pub(in crate::walk) fn by_row(memory: &impl Memory, walk: &mut Walk, row: Unwind
 /// The frame address is a base register plus the row's words.
 #[inline(always)]
 fn by_frame_address(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> Step {
-    let Registers { sp, fp, lr, .. } = walk.registers;
+    let Registers { sp, fp, live: Live { lr, .. }, .. } = walk.registers;
     let is_counted_up = matches!(row.rule, rule::SP_PAIR | rule::FP_PAIR);
     let frame_bytes = words(row.cfa_words as i64);
     let saved_at = words(row.fp_words as i64).wrapping_add(if is_counted_up { 0 } else { frame_bytes });
@@ -75,7 +71,7 @@ fn is_link(memory: &impl Memory, lr: u64) -> bool {
 
 /// Whether a rule is one that a stub of a JVM has.
 #[inline(always)]
-pub(in crate::walk) const fn is_of_stub(of: u8) -> bool {
+pub(super) const fn is_of_stub(of: u8) -> bool {
     matches!(
         of,
         rule::SP
@@ -91,6 +87,6 @@ pub(in crate::walk) const fn is_of_stub(of: u8) -> bool {
 /// The stack pointer of the caller of a frame whose frame pointer is this: a bound, since the pair that it points at is
 /// at the bottom of most frames ([`Registers::has_sp`]).
 #[inline(always)]
-pub(in crate::walk) const fn above_frame_pointer(fp: u64) -> u64 {
+pub(super) const fn above_frame_pointer(fp: u64) -> u64 {
     fp.wrapping_add(16) | 1
 }

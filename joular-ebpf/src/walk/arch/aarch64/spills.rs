@@ -2,8 +2,11 @@
 //! (`SaveLiveRegisters` and `push_call_clobbered_registers` in HotSpot), and for short calls two words. No description
 //! says so, but the code that is executed next does: it restores what was kept, and then the stack pointer.
 
-use super::instructions::{ends_run, stack_change};
-use crate::walk::{BLOCK_WORDS, Memory, Walk};
+use super::{
+    Walk,
+    instructions::{ends_run, stack_change},
+};
+use crate::walk::{BLOCK_WORDS, Memory};
 
 /// Of code that restores registers: a few instructions, each for two or four registers.
 const SEARCHED_WORDS: usize = 32;

@@ -2,12 +2,12 @@
 //! pointer, and the rest leave the return address in the link register.
 
 use super::{
-    Registers,
-    instructions::{Four, FrameState, around, makes_room},
+    Live, Registers, Walk,
+    instructions::{Four, FrameState, around, code_address, makes_room},
 };
 use crate::{
     abi::JvmUnwind,
-    walk::{End, Memory, Step, Tables, Walk, arch::code_address, stub::MAX_FRAME_BYTES},
+    walk::{End, Memory, Step, Tables, stub::MAX_FRAME_BYTES},
 };
 
 /// Farthest that an adapter moves arguments: as far as one instruction makes room for them.
@@ -18,7 +18,7 @@ const MAX_ADAPTER_WORDS: u64 = 32;
 /// The frame pointer points at the caller's, with the return address behind it. Code of HotSpot saves them first, and so
 /// at the top of its frame.
 #[inline(always)]
-pub(in crate::walk) fn by_frame_pointer(memory: &impl Memory, walk: &mut Walk) -> Step {
+pub(super) fn by_frame_pointer(memory: &impl Memory, walk: &mut Walk) -> Step {
     let fp = walk.registers.fp;
     let [caller_fp, pc] = memory.pair(fp)?;
     walk.return_to(pc, fp.wrapping_add(16), caller_fp)
@@ -26,12 +26,7 @@ pub(in crate::walk) fn by_frame_pointer(memory: &impl Memory, walk: &mut Walk) -
 
 /// The return address is in the link register.
 #[inline(always)]
-pub(in crate::walk) fn without_frame(
-    memory: &impl Memory,
-    tables: &impl Tables,
-    jvm: &JvmUnwind,
-    walk: &mut Walk,
-) -> Step {
+pub(super) fn without_frame(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk) -> Step {
     by_link(memory, tables, jvm, walk, walk.registers.sp)
 }
 
@@ -39,8 +34,8 @@ pub(in crate::walk) fn without_frame(
 /// first call on.
 #[inline(always)]
 pub(super) fn by_link(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk, sp: u64) -> Step {
-    let Registers { fp, lr, .. } = walk.registers;
-    if !walk.is_exact() || !tables.is_return_address(memory, jvm, &walk.process, lr) {
+    let Registers { fp, live: Live { lr, .. }, .. } = walk.registers;
+    if !walk.is_exact() || !tables.is_return_address(memory, jvm, walk, lr) {
         return Err(End::IMPLAUSIBLE);
     }
     walk.return_to(lr, sp, fp)
@@ -48,13 +43,13 @@ pub(super) fn by_link(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwin
 
 /// Code that nothing is known of.
 #[inline(always)]
-pub(in crate::walk) fn by_what_the_stack_holds(
+pub(super) fn by_what_the_stack_holds(
     memory: &impl Memory,
     tables: &impl Tables,
     jvm: &JvmUnwind,
     walk: &mut Walk,
 ) -> Step {
-    let Registers { pc, sp, fp, lr, .. } = walk.registers;
+    let Registers { pc, sp, fp, live: Live { lr, .. } } = walk.registers;
     let has_frame_pointer = has_frame_pointer(memory, tables, jvm, walk);
     if !walk.is_exact() {
         return if has_frame_pointer { by_frame_pointer(memory, walk) } else { Err(End::IMPLAUSIBLE) };
@@ -88,7 +83,7 @@ pub(super) fn has_frame_pointer(memory: &impl Memory, tables: &impl Tables, jvm:
     let Registers { sp, fp, .. } = walk.registers;
     fp & 7 == 0
         && fp.wrapping_sub(sp & !1) < MAX_FRAME_BYTES
-        && memory.word(fp.wrapping_add(8)).is_ok_and(|pc| tables.is_return_address(memory, jvm, &walk.process, pc))
+        && memory.word(fp.wrapping_add(8)).is_ok_and(|pc| tables.is_return_address(memory, jvm, walk, pc))
 }
 
 /// The caller's stack pointer, if the code has not moved it. An adapter from compiled to interpreted code moves it, and

@@ -2,7 +2,7 @@
 //! is meanwhile, by the interrupted instruction.
 
 use super::{
-    Registers,
+    Registers, Walk,
     instructions::{FrameState, has_no_frame_to_jump, in_method, in_prologue, in_stub, in_wrapper, jump, poll_note},
     spills::spilled_bytes,
     stub,
@@ -10,7 +10,7 @@ use super::{
 use crate::{
     abi::{Field, JvmUnwind},
     walk::{
-        End, Memory, Step, Tables, Walk,
+        End, Memory, Step, Tables,
         compiled::{Kind, frame_words, has_frame_size},
         continuation::is_entered,
         hotspot::Blob,
@@ -25,13 +25,7 @@ const MAX_PUSHED_BYTES: u64 = MAX_PUSHED_WORDS * 8;
 
 /// Goes on in the caller.
 #[inline(always)]
-pub(in crate::walk) fn caller(
-    memory: &impl Memory,
-    tables: &impl Tables,
-    jvm: &JvmUnwind,
-    walk: &mut Walk,
-    kind: Kind,
-) -> Step {
+pub(super) fn caller(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &mut Walk, kind: Kind) -> Step {
     let state = frame_state(memory, tables, jvm, walk, kind);
     let blob = Blob::of(jvm, walk);
     if !has_frame_size(&blob, jvm) {
@@ -134,7 +128,7 @@ fn pushed_bytes(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, wal
     }
     let slot = walk.registers.sp.wrapping_add(bytes).wrapping_sub(8);
     let is_return = |pushed: u64| {
-        memory.word(slot.wrapping_add(pushed)).is_ok_and(|pc| tables.is_return_address(memory, jvm, &walk.process, pc))
+        memory.word(slot.wrapping_add(pushed)).is_ok_and(|pc| tables.is_return_address(memory, jvm, walk, pc))
     };
     let sp = walk.registers.sp;
     let kept = memory.word(sp).unwrap_or(0).wrapping_sub(sp);
@@ -178,7 +172,7 @@ fn searches_string(memory: &impl Memory, walk: &Walk, kept: u64) -> bool {
 /// method, which has checks behind the end of its frame.
 #[inline(always)]
 fn returns_from(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk, slot: u64) -> bool {
-    memory.word(slot).is_ok_and(|pc| tables.is_return_address(memory, jvm, &walk.process, pc))
+    memory.word(slot).is_ok_and(|pc| tables.is_return_address(memory, jvm, walk, pc))
 }
 
 #[inline(always)]

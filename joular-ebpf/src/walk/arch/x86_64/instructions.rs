@@ -307,13 +307,13 @@ const fn check(word: u64) -> u32 {
 
 /// A return address, as the address that it is.
 #[inline(always)]
-pub(in crate::walk) const fn code_address(word: u64) -> u64 {
+pub(super) const fn code_address(word: u64) -> u64 {
     word
 }
 
 /// Whether code is returned to there: behind a call, or at a handler of deoptimisation.
 #[inline(always)]
-pub(in crate::walk) fn is_returned_to(memory: &impl Memory, pc: u64) -> bool {
+pub(super) fn is_returned_to(memory: &impl Memory, pc: u64) -> bool {
     memory.word(pc.wrapping_sub(8)).is_ok_and(ends_with_call) || is_deopt_handler(memory, pc)
 }
 

@@ -1,21 +1,17 @@
 //! Applies rows of unwind tables: the return address stands in the word below the canonical frame address.
 
+use super::{Walk, plt};
 use crate::{
     abi::{UnwindRow, rule, walk_end},
     walk::{
-        End, Memory, Step, Walk,
-        arch::x86_64::plt,
+        End, Memory, Step,
         native::{by_frame_pointer, interrupted, return_to, words},
     },
 };
 
-/// Whether the return address is on the stack from the call on, so that even interrupted code has a stack pointer of its
-/// own.
-pub(in crate::walk) const CALL_PUSHES: bool = true;
-
 /// Goes on in the caller by a row.
 #[inline(always)]
-pub(in crate::walk) fn by_row(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> Step {
+pub(super) fn by_row(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> Step {
     match row.rule {
         rule::SP => by_frame_address(memory, walk, row, walk.registers.sp),
         rule::FP => by_frame_address(memory, walk, row, walk.registers.fp),
@@ -37,19 +33,19 @@ pub(in crate::walk) fn by_row(memory: &impl Memory, walk: &mut Walk, row: Unwind
 
 /// Whether a rule is one that a stub of a JVM has.
 #[inline(always)]
-pub(in crate::walk) const fn is_of_stub(of: u8) -> bool {
+pub(super) const fn is_of_stub(of: u8) -> bool {
     matches!(of, rule::SP | rule::FP | rule::SP_PUSHED | rule::KEPT_SP..)
 }
 
 /// The stack pointer of the caller of a frame whose frame pointer is this.
 #[inline(always)]
-pub(in crate::walk) const fn above_frame_pointer(fp: u64) -> u64 {
+pub(super) const fn above_frame_pointer(fp: u64) -> u64 {
     fp.wrapping_add(16)
 }
 
 /// The frame address is the base register plus the row's words.
 #[inline(always)]
-pub(in crate::walk) fn by_frame_address(memory: &impl Memory, walk: &mut Walk, row: UnwindRow, base: u64) -> Step {
+pub(super) fn by_frame_address(memory: &impl Memory, walk: &mut Walk, row: UnwindRow, base: u64) -> Step {
     let cfa = base.wrapping_add(words(row.cfa_words as i64));
     // Mostly both stand side by side: one read.
     if row.fp_words == -2 {

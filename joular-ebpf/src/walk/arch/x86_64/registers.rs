@@ -1,45 +1,28 @@
 //! Defines registers, and what is kept in them.
 
-use crate::walk::{Memory, Step};
+use super::Registers;
+use crate::walk::{Memory, Step, arch::first_words};
 
-/// What is known of the registers of a frame.
+/// Registers that only interrupted code has.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Registers {
-    pub pc: u64,
-    pub sp: u64,
-    pub fp: u64,
-    /// The rest only of code that was interrupted: no callee says where it saved them.
+pub struct Live {
     pub rax: u64,
+    /// The `Method*` that the interpreter enters.
     pub rbx: u64,
+    /// The interpreter's bytecode pointer.
     pub r13: u64,
 }
 
-impl Registers {
-    pub const WORDS: usize = 6;
+pub(super) fn of_words(words: &[u64]) -> Registers {
+    let [pc, sp, fp, rax, rbx, r13] = first_words(words);
+    Registers { pc, sp, fp, live: Live { rax, rbx, r13 } }
+}
 
-    /// All, in the order in which images of processes have them.
-    pub const fn of_words([pc, sp, fp, rax, rbx, r13]: [u64; Self::WORDS]) -> Self {
-        Self { pc, sp, fp, rax, rbx, r13 }
-    }
-
-    /// Goes from a function's first instruction to its caller: the return address is on top of the stack.
-    #[inline(always)]
-    pub fn enter_caller(&mut self, memory: &impl Memory) -> Step {
-        self.pc = memory.word(self.sp)?;
-        self.sp = self.sp.wrapping_add(8);
-        Ok(())
-    }
-
-    /// The `Method*` that the interpreter enters.
-    #[inline(always)]
-    pub const fn method(&self) -> u64 {
-        self.rbx
-    }
-
-    /// The interpreter's bytecode pointer.
-    #[inline(always)]
-    pub const fn bytecode_pointer(&self) -> u64 {
-        self.r13
-    }
+/// The return address is on top of the stack.
+#[inline(always)]
+pub(super) fn enter_caller(registers: &mut Registers, memory: &impl Memory) -> Step {
+    registers.pc = memory.word(registers.sp)?;
+    registers.sp = registers.sp.wrapping_add(8);
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! Reads the kernel's frame of a signal (`ucontext_t`, asm/sigcontext.h).
 
-use super::Registers;
+use super::{Live, Registers};
 use crate::walk::{End, Memory};
 
 /// From the stack pointer, in bytes.
@@ -13,7 +13,12 @@ const RIP: u64 = 168;
 
 /// Registers of the code that the signal interrupted.
 #[inline(always)]
-pub(in crate::walk) fn registers(memory: &impl Memory, frame: u64) -> Result<Registers, End> {
+pub(super) fn registers(memory: &impl Memory, frame: u64) -> Result<Registers, End> {
     let word = |offset: u64| memory.word(frame.wrapping_add(offset));
-    Ok(Registers { pc: word(RIP)?, sp: word(RSP)?, fp: word(RBP)?, rax: word(RAX)?, rbx: word(RBX)?, r13: word(R13)? })
+    Ok(Registers {
+        pc: word(RIP)?,
+        sp: word(RSP)?,
+        fp: word(RBP)?,
+        live: Live { rax: word(RAX)?, rbx: word(RBX)?, r13: word(R13)? },
+    })
 }

@@ -3,8 +3,11 @@
 //! of C1 arguments. No description says so, but the code that is returned to does: it restores what was kept,
 //! and then the stack pointer.
 
-use super::instructions::{is_pop_frame_pointer, lowers_stack, raises_stack};
-use crate::walk::{BLOCK_WORDS, Memory, Walk};
+use super::{
+    Walk,
+    instructions::{is_pop_frame_pointer, lowers_stack, raises_stack},
+};
+use crate::walk::{BLOCK_WORDS, Memory};
 
 /// Of code that restores registers: 15 general ones, and as many of vectors.
 const SEARCHED_BYTES: u32 = 256;

@@ -2,12 +2,12 @@
 //! stack's content tells which of the two.
 
 use super::{
-    Registers,
+    Live, Registers, Walk,
     instructions::{FrameState, in_epilogue, in_prologue},
 };
 use crate::{
     abi::JvmUnwind,
-    walk::{End, Memory, Step, Tables, Walk, stub::MAX_FRAME_BYTES},
+    walk::{End, Memory, Step, Tables, stub::MAX_FRAME_BYTES},
 };
 
 /// Farthest that an adapter moves arguments.
@@ -18,7 +18,7 @@ const COOKIE: u64 = u64::MAX;
 
 /// The frame pointer points at the caller's, with the return address behind it.
 #[inline(always)]
-pub(in crate::walk) fn by_frame_pointer(memory: &impl Memory, walk: &mut Walk) -> Step {
+pub(super) fn by_frame_pointer(memory: &impl Memory, walk: &mut Walk) -> Step {
     let fp = walk.registers.fp;
     let [caller_fp, pc] = memory.pair(fp)?;
     return_from(memory, walk, pc, fp.wrapping_add(8), caller_fp)
@@ -26,7 +26,7 @@ pub(in crate::walk) fn by_frame_pointer(memory: &impl Memory, walk: &mut Walk) -
 
 /// The return address is on top of the stack.
 #[inline(always)]
-pub(in crate::walk) fn without_frame(memory: &impl Memory, _: &impl Tables, _: &JvmUnwind, walk: &mut Walk) -> Step {
+pub(super) fn without_frame(memory: &impl Memory, _: &impl Tables, _: &JvmUnwind, walk: &mut Walk) -> Step {
     let sp = walk.registers.sp;
     let pc = memory.word(sp)?;
     return_from(memory, walk, pc, sp, walk.registers.fp)
@@ -44,7 +44,7 @@ fn return_from(memory: &impl Memory, walk: &mut Walk, pc: u64, slot: u64, fp: u6
 
 /// Code that nothing is known of.
 #[inline(always)]
-pub(in crate::walk) fn by_what_the_stack_holds(
+pub(super) fn by_what_the_stack_holds(
     memory: &impl Memory,
     tables: &impl Tables,
     jvm: &JvmUnwind,
@@ -58,8 +58,7 @@ pub(in crate::walk) fn by_what_the_stack_holds(
     if top == COOKIE {
         return without_frame(memory, tables, jvm, walk);
     }
-    let process = walk.process;
-    let is_return = |pc| tables.is_return_address(memory, jvm, &process, pc);
+    let is_return = |walk: &Walk, pc| tables.is_return_address(memory, jvm, walk, pc);
     if state == FrameState::FramePointer {
         return by_frame_pointer(memory, walk);
     }
@@ -67,18 +66,18 @@ pub(in crate::walk) fn by_what_the_stack_holds(
     if !walk.is_exact() && has_frame_pointer(memory, tables, jvm, walk) {
         return by_frame_pointer(memory, walk);
     }
-    if state == FrameState::None || is_return(top) {
+    if state == FrameState::None || is_return(walk, top) {
         return from_adapter(memory, walk, top);
     }
     if walk.is_exact() && has_frame_pointer(memory, tables, jvm, walk) {
         return by_frame_pointer(memory, walk);
     }
-    if is_return(second) {
+    if is_return(walk, second) {
         return walk.return_to(second, walk.registers.sp.wrapping_add(16), top);
     }
     // An adapter that moves the arguments holds the return address meanwhile.
-    let Registers { rax, r13, sp, fp, .. } = walk.registers;
-    if walk.is_exact() && is_return(rax) {
+    let Registers { sp, fp, live: Live { rax, r13, .. }, .. } = walk.registers;
+    if walk.is_exact() && is_return(walk, rax) {
         let caller_sp = if r13.wrapping_sub(sp) < MAX_ARGUMENT_BYTES { r13 } else { sp };
         return walk.return_to(rax, if caller_sp > sp { caller_sp } else { sp.wrapping_add(8) }, fp);
     }
@@ -96,19 +95,14 @@ fn frame_state(memory: &impl Memory, pc: u64) -> FrameState {
 }
 
 #[inline(always)]
-pub(in crate::walk) fn has_frame_pointer(
-    memory: &impl Memory,
-    tables: &impl Tables,
-    jvm: &JvmUnwind,
-    walk: &Walk,
-) -> bool {
+pub(super) fn has_frame_pointer(memory: &impl Memory, tables: &impl Tables, jvm: &JvmUnwind, walk: &Walk) -> bool {
     let fp = walk.registers.fp;
     if fp.wrapping_sub(walk.registers.sp) >= MAX_FRAME_BYTES {
         return false;
     }
     let Ok([pc, next]) = memory.pair(fp.wrapping_add(8)) else { return false };
     let pc = if pc == COOKIE { next } else { pc };
-    tables.is_return_address(memory, jvm, &walk.process, pc)
+    tables.is_return_address(memory, jvm, walk, pc)
 }
 
 /// The return address is on top of the stack. An adapter from compiled to
@@ -116,7 +110,7 @@ pub(in crate::walk) fn has_frame_pointer(
 /// caller's stack pointer is then in r13.
 #[inline(always)]
 fn from_adapter(memory: &impl Memory, walk: &mut Walk, pc: u64) -> Step {
-    let Registers { sp, fp, r13, .. } = walk.registers;
+    let Registers { sp, fp, live: Live { r13, .. }, .. } = walk.registers;
     let moved = r13.wrapping_sub(sp);
     let is_moved = walk.is_exact()
         && moved > 8

@@ -1,23 +1,22 @@
 //! Tests code of a JVM that is making its frame or removing it, or has pushed something beside it.
 
-use super::std::{format, vec, vec::Vec};
+use super::{
+    super::{Aarch64, Live, Registers},
+    std::{format, vec, vec::Vec},
+};
 use crate::{
     abi::{CodeMapping, UnwindRow, rule, walk_end},
-    walk::{
-        Registers,
-        arch::made_up::FILL,
-        tests::{
-            MadeUpProcess, STACK,
-            hotspot::{
-                BODY, CALLEE, CALLER, Code, ENTRIES, IN_LIBJVM, RETURN, RUNTIME_STUB, WRAPPER, blob, caller_frame,
-                expect, leaf, process,
-            },
-            interpreted_frame, native,
+    walk::tests::{
+        MadeUp as _, MadeUpProcess, STACK,
+        hotspot::{
+            BODY, CALLEE, CALLER, Code, ENTRIES, IN_LIBJVM, RETURN, RUNTIME_STUB, WRAPPER, blob, caller_frame, expect,
+            leaf, process,
         },
+        interpreted_frame, native,
     },
 };
 
-const NOP: u32 = FILL as u32;
+const NOP: u32 = Aarch64::FILL as u32;
 const PUSH_PAIR: u32 = 0xa9bf_7bfd;
 const POP_PAIR: u32 = 0xa8c1_7bfd;
 /// mov fp, sp; mov sp, fp
@@ -88,7 +87,7 @@ fn check(what: &str, mut process: MadeUpProcess, code: Code, offset: u64, at: At
     let lr = if matches!(at, At::Link | At::LinkAbove) { RETURN } else { old };
     let pc = code.begin() + offset;
     let first = if code.name == RUNTIME_STUB.name { code.stub(offset) } else { code.at(offset) };
-    assert_eq!(process.walk(Registers { lr, ..leaf(pc) }), expect(first), "{what}");
+    assert_eq!(process.walk(Registers { live: Live { lr, ..Live::default() }, ..leaf(pc) }), expect(first), "{what}");
 }
 
 #[test]
@@ -134,7 +133,7 @@ fn prologues_and_epilogues_are_recognised() {
         ("second entry", BODY, &[RET], &[bang, store, lower(small), save(pair)], At::Link),
         ("second entry's stp", BODY, &[bang, store, lower(small)], &[save(pair)], At::LinkAbove),
     ] {
-        let mut process = process();
+        let mut process = process::<Aarch64>();
         instructions(&mut process, CALLEE.begin() + offset, before, next);
         check(what, process, CALLEE, offset, at);
     }
@@ -152,7 +151,7 @@ fn large_frames_are_made_in_two_steps() {
             let pushed = made.iter().position(|word| *word == PUSH_PAIR).unwrap();
             let whole = made.len() - 2;
             for step in 0..made.len() {
-                let mut process = process();
+                let mut process = process::<Aarch64>();
                 blob(&mut process, code, false);
                 let offset = 0x14 + 4 * step as u64;
                 instructions(&mut process, code.begin() + 0x14, &[], &made);
@@ -166,7 +165,7 @@ fn large_frames_are_made_in_two_steps() {
         }
         let removed = [&[NOP, raise(512)][..], &[POP_PAIR, RET]].concat();
         for (step, at) in [At::End, At::End, At::Pair, At::Link].into_iter().enumerate() {
-            let mut process = process();
+            let mut process = process::<Aarch64>();
             blob(&mut process, code, false);
             instructions(&mut process, code.begin() + BODY, &[], &removed);
             check("removed", process, code, BODY + 4 * step as u64, at);
@@ -201,7 +200,7 @@ fn wrappers_and_stubs_push_the_pair_first() {
         ("a stub's body", RUNTIME_STUB, BODY, &[], &[NOP], At::End),
         ("a stub that jumps on", RUNTIME_STUB, BODY, &[LEAVE, POP_PAIR], &[0xd61f_0100], At::Link),
     ] {
-        let mut process = process();
+        let mut process = process::<Aarch64>();
         instructions(&mut process, code.begin() + offset, before, next);
         check(what, process, code, offset, at);
     }
@@ -227,7 +226,7 @@ fn what_is_kept_on_the_stack_while_native_code_works_is_stepped_over() {
         ("nothing", vec![NOP; 80], 0),
         ("too much", [&[0x9140_07ff], &[JUMP][..]].concat(), 0),
     ] {
-        let mut process = process();
+        let mut process = process::<Aarch64>();
         process.mappings.push(CodeMapping {
             start: FUNCTION,
             end: FUNCTION + 0x1000,
@@ -238,14 +237,14 @@ fn what_is_kept_on_the_stack_while_native_code_works_is_stepped_over() {
         process.mappings.sort_by_key(|mapping| mapping.start);
         process.rows.push(UnwindRow { address: 0, cfa_words: 0, fp_words: 0, rule: rule::SP });
         let place = CALLEE.begin() + BODY;
-        process.words(place, &[FILL; 80]);
+        process.words(place, &[Aarch64::FILL; 80]);
         instructions(&mut process, place, &[], &code);
         // What is kept may look like a return address.
         let stack = [vec![RETURN; kept], vec![1, 2, 3, 4, 5, RETURN]].concat();
         process.words(STACK, &stack);
         caller_frame(&mut process, STACK + 8 * stack.len() as u64);
         let frames = vec![native(FUNCTION + 0x20), CALLEE.call(BODY), CALLER.call(BODY), native(IN_LIBJVM)];
-        let registers = Registers { lr: place, ..leaf(FUNCTION + 0x20) };
+        let registers = Registers { live: Live { lr: place, ..Live::default() }, ..leaf(FUNCTION + 0x20) };
         assert_eq!(process.walk(registers), (frames, walk_end::ROOT), "{what}");
     }
 }
@@ -259,8 +258,8 @@ fn what_is_being_kept_is_stepped_over() {
     let barrier: &[u32] = &[0xa9bd_07e0, 0xf81f_0fe2, 0x9400_1000, 0xf841_07e2, 0xa8c3_07e0, JUMP];
     for (code, kept) in [(call, &[0, 2, 2, 0][..]), (barrier, &[0, 6, 8, 8, 6, 0])] {
         for (step, kept) in (0..).zip(kept) {
-            let mut process = process();
-            process.words(CALLEE.begin() + BODY, &[FILL; 80]);
+            let mut process = process::<Aarch64>();
+            process.words(CALLEE.begin() + BODY, &[Aarch64::FILL; 80]);
             instructions(&mut process, CALLEE.begin() + BODY, &[], code);
             let stack = [vec![7; *kept], vec![1, 2, 3, 4, 5, RETURN]].concat();
             process.words(STACK, &stack);
@@ -280,9 +279,10 @@ fn a_frame_that_ends_at_no_return_address_ends_the_walk() {
             if code.name == RUNTIME_STUB.name && last == RETURN + 4 {
                 continue;
             }
-            let mut process = process();
+            let mut process = process::<Aarch64>();
             process.words(STACK, &[0; 40]).words(STACK + 8 * code.frame_words - 8, &[last]);
-            let (frames, end) = process.walk(Registers { lr: RETURN, ..leaf(code.begin() + BODY) });
+            let (frames, end) =
+                process.walk(Registers { live: Live { lr: RETURN, ..Live::default() }, ..leaf(code.begin() + BODY) });
             assert_eq!((frames.len(), end), (1, walk_end::IMPLAUSIBLE), "{name}, {}", code.name);
         }
     }
@@ -294,18 +294,19 @@ fn a_method_that_polls_for_a_safepoint_is_the_caller_of_its_handler() {
     const FUNCTION: u64 = 0x5666_0000;
     let poll = BODY + 8;
     for fp in [0, STACK + 0x20] {
-        let mut process = process();
+        let mut process = process::<Aarch64>();
         let mapping =
             CodeMapping { start: FUNCTION, end: FUNCTION + 0x1000, bias: FUNCTION, first_row: 1, row_count: 1 };
         process.mappings.push(mapping);
         process.mappings.sort_by_key(|mapping| mapping.start);
         process.rows.push(UnwindRow { address: 0, cfa_words: 0, fp_words: 0, rule: rule::SP });
-        process.words(CALLEE.begin() + poll, &[FILL; 80]);
+        process.words(CALLEE.begin() + poll, &[Aarch64::FILL; 80]);
         let stack = [1, 2, 3, 4, 0, CALLEE.begin() + poll, 1, 2, 3, 4, 5, RETURN];
         process.words(STACK, &stack);
         caller_frame(&mut process, STACK + 8 * stack.len() as u64);
         let handler = RUNTIME_STUB.begin() + BODY;
-        let (frames, end) = process.walk(Registers { fp, lr: handler, ..leaf(FUNCTION + 0x20) });
+        let (frames, end) =
+            process.walk(Registers { fp, live: Live { lr: handler, ..Live::default() }, ..leaf(FUNCTION + 0x20) });
         let called = [native(FUNCTION + 0x20), RUNTIME_STUB.stub(BODY), CALLEE.call(poll)];
         assert_eq!((&frames[..3], end), (&called[..], walk_end::ROOT));
         assert_eq!(frames[3..], [CALLER.call(BODY), native(IN_LIBJVM)]);
@@ -319,10 +320,10 @@ fn a_caller_that_was_deoptimised_is_found_whatever_the_callee_does() {
         for (what, next, lr, stack) in
             [("body", NOP, RETURN, &[1, 2, 3, 4, 5, handler][..]), ("ret", RET, handler, &[])]
         {
-            let mut process = process();
+            let mut process = process::<Aarch64>();
             instructions(&mut process, CALLEE.begin() + BODY, &[], &[next]);
             process.words(STACK, stack).words(STACK + 8 * stack.len() as u64, &[0, 0, RETURN, IN_LIBJVM]);
-            let registers = Registers { lr, ..leaf(CALLEE.begin() + BODY) };
+            let registers = Registers { live: Live { lr, ..Live::default() }, ..leaf(CALLEE.begin() + BODY) };
             assert_eq!(process.walk(registers), expect(CALLEE.at(BODY)), "{what}");
         }
     }
@@ -334,7 +335,7 @@ fn a_caller_that_was_deoptimised_is_found_whatever_the_callee_does() {
 fn without_a_stack_pointer_only_frame_pointers_lead_on() {
     let fp = STACK + 0x100;
     for (to, is_known) in [(RETURN, false), (ENTRIES - 8, true), (WRAPPER.begin() + BODY, true)] {
-        let mut process = process();
+        let mut process = process::<Aarch64>();
         process.rows[0].rule = rule::NONE;
         process.words(STACK, &[0; 64]).words(STACK + 0x20, &[fp, to]);
         let frame = if to == ENTRIES - 8 { RETURN } else { IN_LIBJVM };

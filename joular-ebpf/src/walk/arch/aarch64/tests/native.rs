@@ -1,13 +1,15 @@
 //! Tests rows of native code.
 
-use super::std::{boxed::Box, format, vec};
+use super::{
+    super::{Aarch64, Live, Registers},
+    std::{boxed::Box, format, vec},
+};
 use crate::{
     abi::{FrameWord, ProcessUnwind, rule, walk_end},
     walk::{
-        Registers, Walk,
-        arch::made_up::CALL,
+        Walk,
         native::step,
-        tests::{STACK, hotspot::call_before, native, native::*},
+        tests::{MadeUp as _, STACK, hotspot::call_before, native, native::*},
     },
 };
 
@@ -39,16 +41,16 @@ fn each_rule_leads_to_the_caller() {
         (rule::NONE, 0, 0, Some(fp), fp + 0x11, SAVED),
     ] {
         for signature in [0, SIGNATURE] {
-            let mut process = process(row(0x100, rule, cfa_words, fp_words));
+            let mut process = process::<Aarch64>(row(0x100, rule, cfa_words, fp_words));
             let lr = if saved_at.is_none() { IN_ROOT | signature } else { CALLEE };
             let pair = [SAVED, IN_ROOT | signature];
             let is_alone = matches!(rule, rule::SP_RETURN_ONLY | rule::FP_RETURN_ONLY);
             if let Some(place) = saved_at {
                 process.words(place, if is_alone { &pair[1..] } else { &pair });
             }
-            let mut walk = Box::new(Walk::EMPTY);
+            let mut walk = Box::new(Walk::<Aarch64>::default());
             let of = ProcessUnwind { mapping_count: 1, ..ProcessUnwind::default() };
-            walk.begin(Registers { lr, ..registers(CALLEE) }, of);
+            walk.begin(Registers { live: Live { lr, ..Live::default() }, ..registers(CALLEE) }, of);
             let what = format!("rule {rule}, {cfa_words}, {fp_words}");
             assert_eq!(step(&process, &process, &mut walk), Ok(()), "{what}");
             let Registers { pc, sp: caller_sp, fp, .. } = walk.registers;
@@ -60,13 +62,16 @@ fn each_rule_leads_to_the_caller() {
 /// A function of which a probe tells that it is entered has done nothing yet.
 #[test]
 fn the_caller_of_a_function_that_is_entered_is_in_the_link_register() {
-    let mut process = process(row(0x100, rule::SP, 4, -4));
+    let mut process = process::<Aarch64>(row(0x100, rule::SP, 4, -4));
     process.words(STACK, &[0, IN_ROOT]);
-    let mut walk = Box::new(Walk::EMPTY);
+    let mut walk = Box::new(Walk::<Aarch64>::default());
     let lr = (CALLEE + 8) | SIGNATURE;
     let leaf = FrameWord::native(5);
     let of = ProcessUnwind { mapping_count: 1, ..ProcessUnwind::default() };
-    assert_eq!(walk.begin_in_caller(&process, Registers { lr, ..registers(7) }, of, leaf), Ok(()));
+    assert_eq!(
+        walk.begin_in_caller(&process, Registers { live: Live { lr, ..Live::default() }, ..registers(7) }, of, leaf),
+        Ok(())
+    );
     assert_eq!((walk.registers.pc, walk.registers.sp), (CALLEE + 8, STACK));
     let _ = step(&process, &process, &mut walk);
     assert_eq!(walk.registers.pc, IN_ROOT);
@@ -75,7 +80,7 @@ fn the_caller_of_a_function_that_is_entered_is_in_the_link_register() {
 #[test]
 fn the_frame_pointer_is_restored() {
     // The callee saved it; its caller finds its frame by it.
-    let mut process = process(row(0x100, rule::SP, 4, -4));
+    let mut process = process::<Aarch64>(row(0x100, rule::SP, 4, -4));
     process.rows[2] = row(0x200, rule::FP, 2, -2);
     let frame = STACK + 0x100;
     process.words(STACK, &[frame, FILE + 0x210, 0, 0]).words(frame, &[0, IN_ROOT]);
@@ -95,14 +100,14 @@ fn the_link_register_is_of_interrupted_code_only_and_behind_a_call() {
         // Only the first function may have it in the register.
         ("a caller that called nobody", FILE + 0x220, 2, walk_end::IMPLAUSIBLE),
     ] {
-        let mut process = process(row(0x100, rule::SP, 0, 0));
+        let mut process = process::<Aarch64>(row(0x100, rule::SP, 0, 0));
         process.rows.splice(2..3, [row(0x200, rule::SP, 0, 0), row(0x2f8, rule::UNSUPPORTED, 0, 0)]);
         process.mappings[0].row_count += 1;
         process.words(in_next - 8, &[0; 4]);
-        call_before(&mut process, FILE + 0x220, CALL);
+        call_before(&mut process, FILE + 0x220, Aarch64::CALL);
         // mov x8, #139; svc #0
         process.words(FILE + 0x2f8, &[0, 0xd400_0001_d280_1168]);
-        let (frames, found) = process.walk(Registers { lr, ..registers(CALLEE) });
+        let (frames, found) = process.walk(Registers { live: Live { lr, ..Live::default() }, ..registers(CALLEE) });
         assert_eq!((frames.len(), found), (depth, end), "{what}");
     }
 }
@@ -122,7 +127,7 @@ fn behind_a_frame_pointer_the_stack_pointer_is_found_by_the_next_row() {
         (rule::SP, 8, 0, 2, walk_end::NO_RULE),
         (rule::SP_RETURN_ONLY, 8, -8, 2, walk_end::NO_RULE),
     ] {
-        let mut process = process(row(0x100, rule::NONE, 0, 0));
+        let mut process = process::<Aarch64>(row(0x100, rule::NONE, 0, 0));
         process.rows.splice(2..3, [row(0x200, rule, cfa_words, fp_words), row(0x300, rule::SP, 2, -2)]);
         process.mappings[0].row_count += 1;
         process.words(fp, &[caller_fp, FILE + 0x210]).words(caller_fp, &[0x5000, FILE + 0x310]);

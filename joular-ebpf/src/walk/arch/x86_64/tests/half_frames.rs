@@ -1,19 +1,18 @@
 //! Tests code of a JVM that is making its frame or removing it, or has pushed something beside it.
 
-use super::std::{vec, vec::Vec};
-
+use super::{
+    super::{Registers, X86_64},
+    std::{vec, vec::Vec},
+};
 use crate::{
     abi::{CodeMapping, UnwindRow, rule, walk_end},
-    walk::{
-        Registers,
-        tests::{
-            STACK,
-            hotspot::{
-                BODY, CALLEE, CALLER, Code, IN_LIBJVM, METHOD, NATIVE, RETURN, RUNTIME_STUB, WRAPPER, blob,
-                caller_frame, expect, leaf, process,
-            },
-            native,
+    walk::tests::{
+        STACK,
+        hotspot::{
+            BODY, CALLEE, CALLER, Code, IN_LIBJVM, METHOD, NATIVE, RETURN, RUNTIME_STUB, WRAPPER, blob, caller_frame,
+            expect, leaf, process,
         },
+        native,
     },
 };
 
@@ -61,7 +60,7 @@ fn prologues_and_epilogues_are_recognised() {
         ("ret", BODY, &[], &[0xc3], none),
         ("a poll in a loop", BODY, &[], &[0x4d, 0x8b, 0x57, 0x10, 0x41, 0x85, 0x02, 0x90], whole),
     ] {
-        let mut process = process();
+        let mut process = process::<X86_64>();
         let pc = CALLEE.begin() + offset;
         process.code(pc - before.len() as u64, before).code(pc, next).words(STACK, stack);
         caller_frame(&mut process, STACK + 8 * stack.len() as u64);
@@ -119,7 +118,7 @@ fn no_old_return_address_is_taken_for_one() {
         ("a wrapper's jump", WRAPPER, BODY, vec![0xc3], out(&[]), none),
         ("a wrapper's body", WRAPPER, BODY, vec![], vec![0x90], wrapper_frame),
     ] {
-        let mut process = process();
+        let mut process = process::<X86_64>();
         let pc = code.begin() + offset;
         process.code(pc - before.len() as u64, &before).code(pc, &next).words(STACK, &[old; 40]);
         let caller = STACK + 8 * stack.len() as u64;
@@ -159,7 +158,7 @@ fn stubs_that_jump_on_have_left_their_frames() {
         ("mov [r15 + n], 0", BODY, &[], [clear, jump].concat(), &[]),
         ("jmp r8", BODY, &[], jump.to_vec(), &[]),
     ] {
-        let mut process = process();
+        let mut process = process::<X86_64>();
         blob(&mut process, BLOB, false);
         // The JVM does not say where such frames are complete.
         process.words(BLOB.block() + 32, &[0xffff_ffff]);
@@ -178,7 +177,7 @@ fn stubs_that_jump_on_have_left_their_frames() {
 #[test]
 fn a_return_address_farther_up_is_found() {
     for pushed in 1..=8 {
-        let mut process = process();
+        let mut process = process::<X86_64>();
         let mut stack = vec![0; pushed];
         stack.extend([1, 2, 3, 4, 5, RETURN]);
         process.words(STACK, &stack);
@@ -190,7 +189,7 @@ fn a_return_address_farther_up_is_found() {
 /// An adapter that called the method has aligned the stack, and pushed the return address again.
 #[test]
 fn of_two_return_addresses_the_lower_one_is_the_frames() {
-    let mut process = process();
+    let mut process = process::<X86_64>();
     process.words(STACK, &[0, 1, 2, 3, 4, 5, RETURN, RETURN, 0, 0, IN_LIBJVM]);
     assert_eq!(process.walk(leaf(CALLEE.begin() + BODY)), expect(CALLEE.at(BODY)));
 }
@@ -201,7 +200,7 @@ fn a_return_address_farther_up_is_found_below_a_signal() {
     const HANDLER: u64 = 0x5556_0000;
     const RESTORER: u64 = HANDLER + 0x200;
     let handler_stack = STACK - 0x2000;
-    let mut process = process();
+    let mut process = process::<X86_64>();
     let row = |address, rule| UnwindRow { address, rule, cfa_words: 1, fp_words: 0 };
     process.rows.extend([row(0, rule::SP), row(0x200, rule::SIGNAL)]);
     process.mappings.push(CodeMapping {
@@ -226,7 +225,7 @@ fn a_return_address_farther_up_is_found_below_a_signal() {
 #[test]
 fn a_stack_pointer_that_was_pushed_leads_to_the_frame() {
     for pushed in [1, 4, 8] {
-        let mut process = process();
+        let mut process = process::<X86_64>();
         let mut stack = vec![STACK + 8 * pushed as u64];
         stack.resize(pushed, 7);
         stack.extend([1, 2, 3, 4, 5, RETURN]);
@@ -241,7 +240,7 @@ fn a_stack_pointer_that_was_pushed_leads_to_the_frame() {
 #[test]
 fn a_search_in_a_string_is_told_from_a_pointer_into_the_frame() {
     for copies in 0..3 {
-        let mut process = process();
+        let mut process = process::<X86_64>();
         let pushed = 4 + 2 * copies;
         let mut stack = vec![STACK + 8 * pushed as u64, 0x6000, 0x6010, 2];
         stack.resize(pushed, RETURN);
@@ -250,7 +249,7 @@ fn a_search_in_a_string_is_told_from_a_pointer_into_the_frame() {
         caller_frame(&mut process, STACK + 8 * stack.len() as u64);
         assert_eq!(process.walk(leaf(CALLEE.begin() + BODY)), expect(CALLEE.at(BODY)), "{copies} copies");
     }
-    let mut process = process();
+    let mut process = process::<X86_64>();
     process.words(STACK, &[STACK + 32, 2, 3, METHOD << 8, 5, RETURN, 0, 0, 0, IN_LIBJVM]);
     assert_eq!(process.walk(leaf(CALLEE.begin() + BODY)), expect(CALLEE.at(BODY)));
 }
@@ -265,7 +264,7 @@ fn a_caller_that_was_deoptimised_is_found_whatever_the_callee_does() {
             ("ret", &[0xc3], &[handler]),
             ("pop and ret", &[0x5d, 0xc3], &[0, handler]),
         ] {
-            let mut process = process();
+            let mut process = process::<X86_64>();
             let frame = STACK + 8 * stack.len() as u64;
             process.code(CALLEE.begin() + BODY, next).words(STACK, stack);
             process.words(frame, &[0, 0, RETURN, IN_LIBJVM]);
@@ -287,7 +286,7 @@ fn registers_kept_on_the_stack_while_native_code_works_are_stepped_over() {
         ("add rsp, 0x100000", &[0x48, 0x81, 0xc4, 0, 0, 0x10, 0, 0xe9], 0),
         ("nothing", &[], 0),
     ] {
-        let mut process = process();
+        let mut process = process::<X86_64>();
         process.mappings.push(CodeMapping {
             start: FUNCTION,
             end: FUNCTION + 0x1000,

@@ -1,7 +1,6 @@
 //! Tests rows of native code.
 
-use super::std::vec;
-
+use super::{super::X86_64, std::vec};
 use crate::{
     abi::{rule, walk_end},
     walk::tests::{STACK, native, native::*},
@@ -20,7 +19,7 @@ fn each_rule_leads_to_the_caller() {
         // By frame pointers, for want of a rule.
         (rule::NONE, 0, 0, 0x48, CALLEE),
     ] {
-        let mut process = process(row(0x100, rule, cfa_words, fp_words));
+        let mut process = process::<X86_64>(row(0x100, rule, cfa_words, fp_words));
         process.words(STACK, &[1; 32]).words(STACK + return_at, &[IN_ROOT]);
         // Frames may be missing behind a guess.
         let end = if rule == rule::NONE { walk_end::CHAIN } else { walk_end::ROOT };
@@ -32,7 +31,7 @@ fn each_rule_leads_to_the_caller() {
 #[test]
 fn the_frame_pointer_is_restored() {
     // The callee saved it; its caller finds its frame by it.
-    let mut process = process(row(0x100, rule::SP, 4, -3));
+    let mut process = process::<X86_64>(row(0x100, rule::SP, 4, -3));
     process.rows[2] = row(0x200, rule::FP, 2, -2);
     let frame = STACK + 0x100;
     process.words(STACK, &[0, frame, 0, FILE + 0x210]).words(frame, &[0, IN_ROOT]);

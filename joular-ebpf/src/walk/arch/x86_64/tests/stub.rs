@@ -1,11 +1,9 @@
 //! Tests stubs: what their rows say, and what is found without any.
 
+use super::super::{Live, Registers, X86_64};
 use crate::{
     abi::{rule, walk_end},
-    walk::{
-        Registers,
-        tests::{STACK, hotspot::*, native},
-    },
+    walk::tests::{STACK, hotspot::*, native},
 };
 
 const COOKIE: u64 = u64::MAX;
@@ -24,7 +22,7 @@ fn a_stub_with_a_row_is_walked_by_it() {
         (rule::UNSUPPORTED, 0, 0, &[RETURN]),
         (rule::NONE, 0, 0, &[RETURN]),
     ] {
-        let mut process = with_row(rule, cfa_words, fp_words);
+        let mut process = with_row::<X86_64>(rule, cfa_words, fp_words);
         process.words(STACK, &[0; 12]).words(STACK, stack);
         caller_frame(&mut process, STACK + 8 * stack.len() as u64);
         assert_eq!(process.walk(leaf(ADAPTER.begin() + BODY)), expect(ADAPTER.stub(BODY)), "rule {rule}, {stack:x?}");
@@ -48,10 +46,10 @@ fn stubs_are_read_by_what_the_stack_holds() {
         ("of known size", RUNTIME_STUB, &[0x90], &[1, 2, 3, 4, 0, RETURN], 0, 0),
         ("of known size, at its end", RUNTIME_STUB, &[0xc9, 0xc3], &[1, 0, RETURN], STACK + 8, 0),
     ] {
-        let mut process = process();
+        let mut process = process::<X86_64>();
         process.code(code.begin() + BODY, next).words(STACK, &[0; 4]).words(STACK, stack);
         caller_frame(&mut process, STACK + 8 * stack.len() as u64);
-        let registers = Registers { fp, rax, ..leaf(code.begin() + BODY) };
+        let registers = Registers { fp, live: Live { rax, ..Live::default() }, ..leaf(code.begin() + BODY) };
         assert_eq!(process.walk(registers), expect(code.stub(BODY)), "{what}");
     }
 }
@@ -59,7 +57,7 @@ fn stubs_are_read_by_what_the_stack_holds() {
 /// An entry barrier: the method that it was called by is whole already.
 #[test]
 fn a_cookie_is_passed_on_the_way_from_native_code() {
-    let mut process = process();
+    let mut process = process::<X86_64>();
     process.words(STACK, &[ADAPTER.begin() + BODY, 1, 2, 0, COOKIE, RETURN]);
     caller_frame(&mut process, STACK + 0x30);
     let (frames, end) = process.walk(Registers { fp: STACK + 0x18, ..leaf(VTABLE_STUB.begin()) });
