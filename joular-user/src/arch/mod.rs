@@ -103,6 +103,8 @@ pub trait Arch: Default {
     const VENDOR: gimli::Vendor;
     /// To which compilers align most functions.
     const FUNCTION_ALIGNMENT_BYTES: u64;
+    /// Whether a call pushes its return address.
+    const CALL_PUSHES: bool;
     /// How to get to the caller from the first instruction of a function.
     const AS_CALLED: Rule;
     /// Registers of a function's first arguments, by number.

@@ -13,17 +13,18 @@ use std::{
 };
 
 use object::{
-    elf::{SHF_COMPRESSED, SHN_UNDEF, SHT_DYNSYM, SHT_STRTAB, SHT_SYMTAB, STB_LOCAL, STT_NOTYPE},
+    elf::{SHF_COMPRESSED, SHN_UNDEF, SHT_DYNSYM, SHT_STRTAB, SHT_SYMTAB},
     pod::{bytes_of, bytes_of_slice, slice_from_bytes_mut},
     read::elf::SectionHeader as _,
 };
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use super::{Elf, ElfError, FileBytes, LE, SectionHeader, Symbol};
+use super::{Elf, ElfError, FileBytes, LE, SectionHeader, Symbol, is_mark};
 use crate::arch::{Aarch64, Arch as _};
 
 /// Bytes copied of one file: libjvm has 8 MiB of symbols and their names.
 const MAX_COPY_BYTES: u64 = 64 << 20;
+const TOO_LARGE: ElfError = ElfError::TooLarge { part: "symbols", limit: MAX_COPY_BYTES };
 /// Whole symbols.
 const STEP_BYTES: usize = 2730 * size_of::<Symbol>();
 
@@ -65,8 +66,7 @@ struct Copy<'a> {
     source: FileBytes<'a>,
     target: &'a File,
     left: u64,
-    /// Whether some symbols mark code and data (`$x`, `$d`) and name nothing ("ELF for the Arm 64-bit Architecture",
-    /// mapping symbols).
+    /// Whether some symbols may be marks.
     has_marks: bool,
 }
 
@@ -78,24 +78,34 @@ impl Copy<'_> {
             let kind = section.sh_type(LE);
             let is_plain = section.sh_flags(LE) & u64::from(SHF_COMPRESSED) == 0;
             if is_plain && matches!(kind, SHT_SYMTAB | SHT_STRTAB | SHT_DYNSYM) {
-                self.range(section.sh_offset(LE), section.sh_size(LE), self.has_marks && kind == SHT_SYMTAB)?;
+                let names = sections.get(section.link(LE).0).filter(|_| self.has_marks && kind == SHT_SYMTAB);
+                let names = names.map_or(Ok(Vec::new()), |names| self.names(names))?;
+                self.range(section.sh_offset(LE), section.sh_size(LE), &names)?;
                 has_symbols |= kind != SHT_STRTAB;
             }
         }
         Ok(has_symbols)
     }
 
-    fn range(&mut self, start: u64, length: u64, hides_marks: bool) -> Result<(), ElfError> {
+    fn names(&self, section: &SectionHeader) -> Result<Vec<u8>, ElfError> {
+        let bytes = section.sh_size(LE);
+        if bytes > MAX_COPY_BYTES {
+            return Err(TOO_LARGE);
+        }
+        self.source.part(section.sh_offset(LE), bytes)
+    }
+
+    /// Hides marks among symbols whose names these are.
+    fn range(&mut self, start: u64, length: u64, names: &[u8]) -> Result<(), ElfError> {
         let end = self.source.end_of(start, length)?;
-        let too_large = ElfError::TooLarge { part: "symbols", limit: MAX_COPY_BYTES };
-        self.left = self.left.checked_sub(length).ok_or(too_large)?;
+        self.left = self.left.checked_sub(length).ok_or(TOO_LARGE)?;
         let mut buffer = vec![0; STEP_BYTES];
         let mut at = start;
         while at < end {
             let step = usize::try_from(end - at).unwrap_or(usize::MAX).min(buffer.len());
             self.source.file.read_exact_at(&mut buffer[..step], at)?;
-            if hides_marks {
-                hide_marks(&mut buffer[..step]);
+            if !names.is_empty() {
+                hide_marks(&mut buffer[..step], names);
             }
             self.target.write_all_at(&buffer[..step], at)?;
             at += step as u64;
@@ -104,21 +114,19 @@ impl Copy<'_> {
     }
 }
 
-/// Makes symbols undefined that are local, of no type and of no size, as marks are. A symbolizer would take them for
-/// functions that are as long as there is no other symbol.
-fn hide_marks(symbols: &mut [u8]) {
+/// Makes marks undefined. A symbolizer would take them for functions that are as long as there is no other symbol.
+fn hide_marks(symbols: &mut [u8], names: &[u8]) {
     let count = symbols.len() / size_of::<Symbol>();
     let Ok((symbols, _)) = slice_from_bytes_mut::<Symbol>(symbols, count) else { return };
-    let is_mark = |symbol: &&mut Symbol| {
-        symbol.st_bind() == STB_LOCAL && symbol.st_type() == STT_NOTYPE && symbol.st_size.get(LE) == 0
-    };
-    symbols.iter_mut().filter(is_mark).for_each(|symbol| symbol.st_shndx.set(LE, SHN_UNDEF));
+    let marks = symbols.iter_mut().filter(|symbol| is_mark(symbol, names));
+    marks.for_each(|symbol| symbol.st_shndx.set(LE, SHN_UNDEF));
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::{Read as _, Write as _};
 
+    use object::elf::{STT_FUNC, STT_NOTYPE};
     use proptest::prelude::*;
 
     use super::*;
@@ -149,21 +157,17 @@ mod tests {
 
     #[test]
     fn marks_of_code_and_data_are_hidden_and_no_other_symbols() {
-        let symbol = |info: u8, bytes: u64| {
+        let names = b"\0$x\0$d.7\0copy\0";
+        let symbol = |name: u8, kind: u8| {
             let mut symbol = [0; size_of::<Symbol>()];
-            symbol[4] = info;
-            symbol[6..8].copy_from_slice(&13_u16.to_le_bytes());
-            symbol[16..24].copy_from_slice(&bytes.to_le_bytes());
+            (symbol[0], symbol[4], symbol[6]) = (name, kind, 13);
             symbol
         };
-        const FUNCTION: u8 = 2;
-        const GLOBAL: u8 = 1 << 4;
-        let all = [symbol(0, 0), symbol(0, 8), symbol(GLOBAL, 0), symbol(FUNCTION, 0), symbol(FUNCTION | GLOBAL, 8)];
+        let all = [symbol(1, STT_NOTYPE), symbol(4, STT_NOTYPE), symbol(9, STT_NOTYPE), symbol(1, STT_FUNC)];
         let mut symbols = all.concat();
-        hide_marks(&mut symbols);
-        let mut mark = all[0];
-        mark[6..8].fill(0);
-        assert_eq!(symbols, [&mark, &all[1], &all[2], &all[3], &all[4]].map(|symbol| &symbol[..]).concat());
+        hide_marks(&mut symbols, names);
+        let sections: Vec<u8> = symbols.chunks(size_of::<Symbol>()).map(|symbol| symbol[6]).collect();
+        assert_eq!(sections, [0, 0, 13, 13]);
     }
 
     #[test]

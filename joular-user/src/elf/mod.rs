@@ -18,7 +18,7 @@ use object::{
     LittleEndian,
     elf::{
         ET_EXEC, FileHeader64, PF_X, PT_LOAD, ProgramHeader64, SHF_ALLOC, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB, STT_FUNC,
-        SectionHeader64, Sym64,
+        STT_NOTYPE, SectionHeader64, Sym64,
     },
     pod::{self, Pod},
     read::{
@@ -50,6 +50,8 @@ const MAX_STATIC_BYTES: u64 = 32 << 20;
 /// Longest name of a section or a symbol, with its zero. Without a bound, each of many
 /// symbols could have a table without any zero searched to its end.
 const MAX_NAME_BYTES: u64 = 256;
+/// Of functions in assembly, at least.
+const ALIGNMENT_BYTES: u64 = 16;
 
 const LE: LittleEndian = LittleEndian;
 
@@ -243,6 +245,16 @@ impl Symbols {
         symbols.filter(is_function).map(|symbol| symbol.st_value(LE))
     }
 
+    /// Addresses of symbols without a type that may be functions in assembly: they are aligned as such are, and not marks.
+    pub fn untyped(&self) -> impl Iterator<Item = u64> {
+        let symbols = records::<Symbol>(&self.symbols).iter();
+        let is_function = |symbol: &&Symbol| {
+            symbol.st_type() == STT_NOTYPE && symbol.st_shndx(LE) != SHN_UNDEF && !is_mark(symbol, &self.names)
+        };
+        let addresses = symbols.filter(is_function).map(|symbol| symbol.st_value(LE));
+        addresses.filter(|address| address.is_multiple_of(ALIGNMENT_BYTES))
+    }
+
     /// The address of the first symbol with each of these names.
     pub fn addresses<const N: usize>(&self, wanted: [&[u8]; N]) -> [Option<u64>; N] {
         let mut found = [None; N];
@@ -257,6 +269,12 @@ impl Symbols {
         }
         found
     }
+}
+
+/// Whether a symbol marks where code or data begins (`$x`, `$d`) and names nothing ("ELF for the Arm 64-bit
+/// Architecture", mapping symbols).
+fn is_mark(symbol: &Symbol, names: &[u8]) -> bool {
+    symbol.st_type() == STT_NOTYPE && names.get(symbol.st_name(LE) as usize) == Some(&b'$')
 }
 
 /// A file and its size when it was opened.

@@ -96,7 +96,7 @@ fn section(elf: &Elf<'_>, name: &str) -> Result<Range<u32>, ElfError> {
 /// another word pushed, and nothing is said of it.
 fn of_linkage_table<A: Arch>(elf: &Elf<'_>, rows: &[UnwindRow]) -> Result<Vec<UnwindRow>, ElfError> {
     let mut added = Vec::new();
-    if A::AS_CALLED.cfa_words != 0 {
+    if A::CALL_PUSHES {
         return Ok(added);
     }
     let table = section(elf, ".plt")?;
@@ -142,7 +142,10 @@ fn of_functions<A: Arch>(
     }
     let mut gaps: Vec<Gap> = gaps.into_iter().map(|range| Gap { range, bytes: Vec::new() }).collect();
     let symbols = elf.static_symbols()?.map_or_else(|| elf.dynamic_symbols(), Ok);
-    begins.extend(symbols.iter().flat_map(Symbols::functions).filter_map(|address| u32::try_from(address).ok()));
+    // Where a call pushes nothing, a label in such a function does no harm: most of them leave the stack alone.
+    let untyped = symbols.iter().filter(|_| !A::CALL_PUSHES).flat_map(Symbols::untyped);
+    let functions = symbols.iter().flat_map(Symbols::functions).chain(untyped);
+    begins.extend(functions.filter_map(|address| u32::try_from(address).ok()));
     // Few are left: libjvm has 60 000 functions.
     begins.retain(|address| gap_at(&gaps, *address).is_some());
     if begins.is_empty() {

@@ -64,6 +64,7 @@ impl Arch for Aarch64 {
     const VENDOR: gimli::Vendor = gimli::Vendor::AArch64;
     /// GCC aligns to 32 bytes where a processor is not named, and LLVM to 16.
     const FUNCTION_ALIGNMENT_BYTES: u64 = 32;
+    const CALL_PUSHES: bool = false;
     const AS_CALLED: Rule = Rule::sp(0);
     const ARGUMENTS: [usize; ARGUMENTS] = [0, 1, 2, 3, 4, 5];
     const KEPT_BY_CALLS: RegisterSet = pass::KEPT_BY_CALLS;

@@ -42,6 +42,7 @@ impl Arch for X86_64 {
     const MACHINE: u16 = 62;
     const VENDOR: gimli::Vendor = gimli::Vendor::Default;
     const FUNCTION_ALIGNMENT_BYTES: u64 = 16;
+    const CALL_PUSHES: bool = true;
     const AS_CALLED: Rule = Rule::sp(1);
     /// rdi, rsi, rdx, rcx, r8, r9.
     const ARGUMENTS: [usize; ARGUMENTS] = [7, 6, 2, 1, 8, 9];
