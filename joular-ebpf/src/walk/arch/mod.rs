@@ -15,9 +15,9 @@ pub use x86_64::X86_64;
 use super::{End, Memory, Registers, Step, Tables, Walk, compiled::Kind};
 use crate::abi::{JvmUnwind, UnwindRow};
 
-#[cfg(any(bpf_target_arch = "aarch64", all(not(target_arch = "bpf"), target_arch = "aarch64")))]
+#[cfg(any(bpf_target_arch = "aarch64", target_arch = "aarch64"))]
 pub type Native = Aarch64;
-#[cfg(not(any(bpf_target_arch = "aarch64", all(not(target_arch = "bpf"), target_arch = "aarch64"))))]
+#[cfg(not(any(bpf_target_arch = "aarch64", target_arch = "aarch64")))]
 pub type Native = X86_64;
 
 /// Where an interpreter's frame has what a walk reads: words around its frame pointer, the lowest one first. The same since
