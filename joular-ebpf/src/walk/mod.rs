@@ -289,17 +289,10 @@ impl<A: Arch> Walk<A> {
     /// Goes on in the caller, which will be returned to at `pc`.
     #[inline(always)]
     fn return_to(&mut self, pc: u64, sp: u64, fp: u64) -> Step {
-        if !self.may_be_callers(sp) {
+        if !A::may_be_callers(self, sp) {
             return Err(End::IMPLAUSIBLE);
         }
         self.go_on(pc, sp, fp)
-    }
-
-    /// Whether a stack pointer may be the caller's: it is above that of the frame. Where a call pushes nothing,
-    /// interrupted code may not have moved it yet.
-    #[inline(always)]
-    const fn may_be_callers(&self, sp: u64) -> bool {
-        sp > self.registers.sp || !A::CALL_PUSHES && self.is_exact() && sp == self.registers.sp
     }
 
     /// The same for interrupted code whose stack pointer is the caller's already.

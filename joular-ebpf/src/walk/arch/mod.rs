@@ -15,9 +15,9 @@ pub use x86_64::X86_64;
 use super::{End, Memory, Registers, Step, Tables, Walk, compiled::Kind};
 use crate::abi::{JvmUnwind, UnwindRow};
 
-#[cfg(any(bpf_target_arch = "aarch64", all(not(target_arch = "bpf"), target_arch = "aarch64")))]
+#[cfg(any(bpf_target_arch = "aarch64", target_arch = "aarch64"))]
 pub type Native = Aarch64;
-#[cfg(not(any(bpf_target_arch = "aarch64", all(not(target_arch = "bpf"), target_arch = "aarch64"))))]
+#[cfg(not(any(bpf_target_arch = "aarch64", target_arch = "aarch64")))]
 pub type Native = X86_64;
 
 /// Where an interpreter's frame has what a walk reads: words around its frame pointer, the lowest one first. The same since
@@ -55,15 +55,16 @@ pub trait Arch: Copy + Debug + Default + Eq + 'static {
     type FrameWords: Copy + Debug + Default + AsMut<[u64]> + Index<usize, Output = u64>;
 
     const INTERPRETER_FRAME: InterpreterFrame;
-    /// Whether the return address is on the stack from the call on, so that even interrupted code has a stack pointer of its
-    /// own.
-    const CALL_PUSHES: bool;
 
     /// All registers, in the order in which images of processes have them. Those that are missing are 0.
     fn registers(words: &[u64]) -> Registers<Self>;
 
     /// Goes from a function's first instruction to its caller.
     fn enter_caller(registers: &mut Registers<Self>, memory: &impl Memory) -> Step;
+
+    /// Whether a stack pointer may be the caller's: it is above that of the frame. Where a call pushes nothing, interrupted
+    /// code may not have moved it yet.
+    fn may_be_callers(walk: &Walk<Self>, sp: u64) -> bool;
 
     /// The `Method*` that the interpreter enters.
     fn method(live: &Self::Live) -> u64;

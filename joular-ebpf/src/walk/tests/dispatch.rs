@@ -124,7 +124,7 @@ fn what_is_not_there_ends_the_walk<A: MadeUp>() {
 
     let mut process = process::<A>();
     process.jvm = None;
-    let mut walk = Box::new(Walk::default());
+    let mut walk = Box::new(Walk::<A>::default());
     walk.begin(leaf(CALLEE.begin()), ProcessUnwind::default());
     let mut walker = HostWalker(Parts { walk: &mut walk, memory: &process, tables: &process });
     for step in [dispatch::interpreted_frame, |walker: &mut _| dispatch::compiled_frame(walker, 0)] {

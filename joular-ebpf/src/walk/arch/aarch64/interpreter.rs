@@ -43,13 +43,13 @@ pub(super) fn entering(
     jvm: &JvmUnwind,
     walk: &Walk,
 ) -> Option<(u64, u64, u64)> {
-    let Registers { sp, fp, live: Live { lr, x12, .. }, .. } = walk.registers;
+    let Registers { sp, fp, live: Live { lr, .. }, .. } = walk.registers;
     // Behind a call by the code that enters methods, the register is its own.
     if jvm.method_entries.contains(code_address(lr)) || !tables.is_return_address(memory, jvm, walk, lr) {
         return None;
     }
     let sender_sp = walk.registers.sender_sp(jvm);
-    let is_of_method = memory.word(FRAME.method_slot(fp)).unwrap_or(0) == x12;
+    let is_of_method = memory.word(FRAME.method_slot(fp)).unwrap_or(0) == walk.registers.live.x12;
     if is_of_method {
         let [caller_fp, return_address] = memory.pair(fp).ok()?;
         // The frame pointer is set, but not all is stored.

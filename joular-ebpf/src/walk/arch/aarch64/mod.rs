@@ -37,7 +37,6 @@ impl Arch for Aarch64 {
     type FrameWords = interpreter::FrameWords;
 
     const INTERPRETER_FRAME: InterpreterFrame = interpreter::FRAME;
-    const CALL_PUSHES: bool = false;
 
     fn registers(words: &[u64]) -> Registers {
         registers::of_words(words)
@@ -47,6 +46,11 @@ impl Arch for Aarch64 {
     fn enter_caller(registers: &mut Registers, _: &impl Memory) -> Step {
         registers.pc = instructions::code_address(registers.live.lr);
         Ok(())
+    }
+
+    #[inline(always)]
+    fn may_be_callers(walk: &Walk, sp: u64) -> bool {
+        sp > walk.registers.sp || walk.is_exact() && sp == walk.registers.sp
     }
 
     #[inline(always)]

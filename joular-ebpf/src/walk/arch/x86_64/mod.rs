@@ -34,7 +34,6 @@ impl Arch for X86_64 {
     type FrameWords = interpreter::FrameWords;
 
     const INTERPRETER_FRAME: InterpreterFrame = interpreter::FRAME;
-    const CALL_PUSHES: bool = true;
 
     fn registers(words: &[u64]) -> Registers {
         registers::of_words(words)
@@ -43,6 +42,11 @@ impl Arch for X86_64 {
     #[inline(always)]
     fn enter_caller(registers: &mut Registers, memory: &impl Memory) -> Step {
         registers::enter_caller(registers, memory)
+    }
+
+    #[inline(always)]
+    fn may_be_callers(walk: &Walk, sp: u64) -> bool {
+        sp > walk.registers.sp
     }
 
     #[inline(always)]

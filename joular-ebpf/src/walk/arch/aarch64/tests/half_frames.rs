@@ -53,7 +53,7 @@ const fn restore(bytes: u32) -> u32 {
 }
 
 /// Puts instructions so that the one after `before` stands at the address.
-fn instructions(process: &mut MadeUpProcess, at: u64, before: &[u32], next: &[u32]) {
+fn instructions(process: &mut MadeUpProcess<Aarch64>, at: u64, before: &[u32], next: &[u32]) {
     let bytes = |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|word| word.to_le_bytes()).collect() };
     process.code(at - 4 * before.len() as u64, &bytes(before)).code(at, &bytes(next));
 }
@@ -71,7 +71,7 @@ enum At {
 }
 
 /// Walks from there. Wherever the return address is not, an older one stands.
-fn check(what: &str, mut process: MadeUpProcess, code: Code, offset: u64, at: At) {
+fn check(what: &str, mut process: MadeUpProcess<Aarch64>, code: Code, offset: u64, at: At) {
     let old = CALLEE.begin() + BODY;
     let bytes = code.frame_words * 8;
     let end = match at {

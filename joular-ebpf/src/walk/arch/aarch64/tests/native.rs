@@ -19,7 +19,7 @@ const SIGNATURE: u64 = 0x2a5 << 54 | 0x31 << 48;
 #[test]
 fn each_rule_leads_to_the_caller() {
     const SAVED: u64 = 0x5000;
-    let fp = registers(0).fp;
+    let fp = registers::<Aarch64>(0).fp;
     // Where the pair stands, or the return address alone, and the caller's registers.
     for (rule, cfa_words, fp_words, saved_at, sp, caller_fp) in [
         (rule::SP, 0, 0, None, STACK, fp),
@@ -116,7 +116,7 @@ fn the_link_register_is_of_interrupted_code_only_and_behind_a_call() {
 /// the stack pointer again.
 #[test]
 fn behind_a_frame_pointer_the_stack_pointer_is_found_by_the_next_row() {
-    let fp = registers(0).fp;
+    let fp = registers::<Aarch64>(0).fp;
     let caller_fp = STACK + 0x100;
     for (rule, cfa_words, fp_words, depth, end) in [
         (rule::SP, 8, -8, 4, walk_end::CHAIN),
