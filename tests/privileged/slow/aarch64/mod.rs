@@ -11,7 +11,7 @@ mod truths;
 use std::{fs, thread};
 
 use anyhow::{Context as _, Result, ensure};
-use joular_tests::{kernels::Kernel, machine::AARCH64, notes, paths};
+use joular_tests::{dataset::DataSet, kernels::Kernel, machine::AARCH64, notes, paths};
 
 use self::{
     guest::Said,
@@ -19,35 +19,35 @@ use self::{
 };
 use crate::readings;
 
-/// The JVMs that are recorded on each kernel.
-const RELEASES: [u32; 3] = [17, 21, 25];
+/// The JVMs whose stacks are looked at, on the older kernel and on the newer one.
+const OLDER: &[u32] = &[17, 21];
+const NEWER: &[u32] = &[25];
+/// All that is run on the newer one.
+const ALL: &[u32] = &[17, 21, 25];
 
 /// A process that computes, and one that reads and writes a byte at a time, on the same CPU.
 const BUSY: &str = "\
     printf '#!/bin/sh\\nwhile :; do :; done\\n' > /tmp/spin; chmod +x /tmp/spin\n\
-    taskset 1 /tmp/spin & spin=$!\n\
-    taskset 1 dd if=/dev/zero of=/dev/null bs=1 2> /dev/null & dd=$!\n";
+    taskset 1 /tmp/behind /tmp/spin & spin=$!\n\
+    taskset 1 /tmp/behind dd if=/dev/zero of=/dev/null bs=1 2> /dev/null & dd=$!\n";
 
 /// Starts JVMs in which it is known what runs, without any flag that would help.
-fn start_known() -> String {
+fn start_known(releases: &[u32]) -> String {
     let start = |release: &u32| {
         let more = if *release >= FIRST_WITH_VIRTUAL { VIRTUAL } else { "" };
         // One carrier, whose name is known.
         let carrier = ["parallelism", "maxPoolSize"].map(|name| format!("-Djdk.virtualThreadScheduler.{name}=1"));
         format!("start known{release} {release} {} known.Main {SCENARIOS} {more}\n", carrier.join(" "))
     };
-    RELEASES.iter().map(start).collect::<String>() + &format!("ready {}\n", known_names())
-}
-
-fn known_names() -> String {
-    RELEASES.map(|release| format!("known{release}")).join(" ")
+    let names: Vec<String> = releases.iter().map(|release| format!("known{release}")).collect();
+    releases.iter().map(start).collect::<String>() + &format!("ready {}\n", names.join(" "))
 }
 
 /// Five minutes in which programs come and go, and what they allocate is recorded too.
 fn soak_script() -> String {
     format!(
         "{}{BUSY}record soak --all --alloc --flush 30s\nwatch 300\nrecorded soak\nkill $spin $dd\npack soak /tmp/soak",
-        start_known()
+        start_known(OLDER)
     )
 }
 
@@ -67,8 +67,8 @@ fn truths_script() -> String {
         "joular-bpf doctor; echo doctor $?\n\
          joular-bpf sources > /dev/null; echo sources $?\n\
          ifconfig lo 127.0.0.1 up\n\
-         {}{BUSY}record known --all\nwindows known 45\nrecorded known\nkill $spin $dd\n\
-         stop {}\npack known /tmp/known\n\
+         {}{BUSY}record known --all\nwindows known 30\nrecorded known\nkill $spin $dd\n\
+         stop known25\npack known /tmp/known\n\
          start allocations 21 {allocating}Allocations\n\
          start collections 25 {collecting}Collections\n\
          start io 17 {moving}Io /tmp/bytes\n\
@@ -81,8 +81,7 @@ fn truths_script() -> String {
          pack truths /tmp/truths\n\
          {AGENT}\n\
          pack agent /tmp/agent\npack shipped /tmp/shipped",
-        start_known(),
-        known_names()
+        start_known(NEWER)
     )
 }
 
@@ -107,13 +106,16 @@ END_OF_FILE\n\
     kill -TERM $agent; wait $agent; echo agent $?\n\
     cat /tmp/agent.said";
 
+fn check_known(said: &Said, data: &DataSet, releases: &[u32]) -> Result<()> {
+    let check = |release: &u32| stacks::check(data, said.pid(&format!("known{release}"))?, &said.of(*release));
+    releases.iter().try_for_each(check)
+}
+
 fn check_soak(said: &Said) -> Result<()> {
     said.expect(&["recorded soak 0\n"])?;
     let data = said.data("soak")?;
     sums::check(&said.kernel, &data)?;
-    for release in RELEASES {
-        stacks::check(&data, said.pid(&format!("known{release}"))?, &said.of(release))?;
-    }
+    check_known(said, &data, OLDER)?;
     readings::expect_audited(&data)?;
     soak::check(said)
 }
@@ -131,9 +133,7 @@ fn check_truths(said: &Said) -> Result<()> {
     ])?;
     let data = said.data("known")?;
     sums::check(&said.kernel, &data)?;
-    for release in RELEASES {
-        stacks::check(&data, said.pid(&format!("known{release}"))?, &said.of(release))?;
-    }
+    check_known(said, &data, NEWER)?;
     readings::expect_audited(&data)?;
     let data = said.data("truths")?;
     readings::expect_audited(&data)?;
@@ -166,7 +166,7 @@ fn the_program_for_aarch64_records_what_programs_say_of_themselves() -> Result<(
     thread::scope(|scope| {
         let program = program.as_slice();
         let on = |kernel: Kernel, script: String| scope.spawn(move || guest::run(&kernel, program, &RELEASES, &script));
-        let (soak, truths) = (on(oldest.clone(), soak_script()), on(newest.clone(), truths_script()));
+        let (soak, truths) = (on(oldest, OLDER, soak_script()), on(newest, ALL, truths_script()));
         let join = |thread: thread::ScopedJoinHandle<'_, Result<Said>>| thread.join().expect("a kernel's thread ends");
         let (soak, truths) = (join(soak), join(truths));
         let found = [
