@@ -14,8 +14,9 @@ use serde_json::Value;
 const WHOLE: f64 = 0.995;
 /// The same for stacks that are right by what is known of their workload.
 const RIGHT: f64 = 0.98;
-/// Windows after which a JVM has been read, and the tables of its libraries are there.
-const GROWN: u32 = 5;
+/// Windows after which the tables of a JVM's libraries are there: an emulated machine takes seconds to make them. Until then
+/// walks go on by frame pointers, which do not show that they have come to the end.
+const GROWN: u32 = 10;
 
 /// Scenarios of `known.Main` that are run.
 pub const SCENARIOS: &str = "recurse-100 lambdas inlined megamorphic natives exceptions";
