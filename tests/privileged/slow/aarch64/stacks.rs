@@ -49,12 +49,14 @@ fn error(share: f64, samples: f64) -> f64 {
     RARE_SIGMAS * (share * (1.0 - share) / samples).sqrt()
 }
 
+/// Stacks may be lost where the machine had to wait for a CPU of this one, and reported late.
 fn check_ends(data: &DataSet, pid: u32, of: &str) -> Result<()> {
     let rows = data.rows(&format!(
         "SELECT coalesce(walk_end, '') || ' ' || coalesce(unnamed, '') AS ending, sum(samples)::DOUBLE AS samples,
            coalesce(is_complete, false)::DOUBLE AS whole
-         FROM quality JOIN (SELECT DISTINCT window_start, window_index FROM windows) USING (window_start)
-         WHERE pid = {pid} AND category = 'java' AND window_index >= {GROWN} GROUP BY ALL ORDER BY ALL"
+         FROM quality JOIN (SELECT DISTINCT window_start, window_index, len(other_losses) > 0 AS is_late FROM windows)
+           USING (window_start)
+         WHERE pid = {pid} AND category = 'java' AND window_index >= {GROWN} AND NOT is_late GROUP BY ALL ORDER BY ALL"
     ))?;
     let sum = |counts: fn(&Value) -> bool| {
         let samples = rows.iter().filter(|row| counts(row)).map(|row| float(row, "samples"));
