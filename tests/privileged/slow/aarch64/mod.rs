@@ -91,6 +91,7 @@ fn truths_script() -> String {
          tell allocations go\ntell collections ratio\ntell io write\ntell io read\nwindows truths 2\nrecorded truths\n\
          for name in allocations collections io split; do print $name /tmp/$name.out; done\n\
          pack truths /tmp/truths\n\
+         stop allocations collections io\n\
          {AGENT}\n\
          pack agent /tmp/agent\npack shipped /tmp/shipped",
         start_known(NEWER)
@@ -103,17 +104,17 @@ const AGENT: &str = "\
     cat > /tmp/agent.toml <<END_OF_FILE\n\
 jvms = true\n\
 output = '/tmp/agent'\n\
-flush = '1s'\n\
+flush = '10s'\n\
 energy = 'model'\n\
 model-watts = '10:30'\n\
 ship = '/tmp/shipped'\n\
 ship-window = '5s'\n\
 ship-layout = 'tables'\n\
-ship-at-end = '60s'\n\
+ship-at-end = '10m'\n\
 END_OF_FILE\n\
     joular-bpf agent --check --config /tmp/agent.toml; echo checked $?\n\
     joular-bpf agent --config /tmp/agent.toml > /tmp/agent.said 2>&1 & agent=$!\n\
-    until test $(ls /tmp/agent/windows/*/* 2> /dev/null | wc -l) -ge 8 || ! kill -0 $agent; do sleep 0.5; done\n\
+    until test $(ls /tmp/agent/windows/*/* 2> /dev/null | wc -l) -ge 3 || ! kill -0 $agent; do sleep 0.5; done\n\
     moment agent records\n\
     kill -TERM $agent; wait $agent; echo agent $?\n\
     cat /tmp/agent.said";
@@ -170,7 +171,10 @@ fn the_program_for_aarch64_records_what_programs_say_of_themselves() -> Result<(
     let (oldest, newest) = (kernels.first().context("a kernel")?, kernels.last().context("a kernel")?);
     thread::scope(|scope| {
         let program = program.as_slice();
-        let on = |kernel: Kernel, script: String| scope.spawn(move || guest::run(&kernel, program, &RELEASES, &script));
+        let on = |kernel: &Kernel, releases: &'static [u32], script: String| {
+            let kernel = kernel.clone();
+            scope.spawn(move || guest::run(&kernel, program, releases, &script))
+        };
         let (soak, truths) = (on(oldest, OLDER, soak_script()), on(newest, ALL, truths_script()));
         let join = |thread: thread::ScopedJoinHandle<'_, Result<Said>>| thread.join().expect("a kernel's thread ends");
         let (soak, truths) = (join(soak), join(truths));

@@ -1,7 +1,7 @@
 //! Looks at the stacks of workloads whose call paths are known: whether they are right, and whether walks come to the
 //! thread's first function.
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use joular_tests::{
     dataset::{DataSet, float},
     known::{self, CallLines, Report, Root},
