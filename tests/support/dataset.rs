@@ -54,6 +54,26 @@ impl DataSet {
         Ok((float(row, "samples")?, float(row, "whole")?))
     }
 
+    /// What was lost in all windows, by column of `windows`, and by cause of those that have no column of their own.
+    pub fn losses(&self) -> Result<BTreeMap<String, i64>> {
+        let sums = self.rows(
+            "SELECT sum(COLUMNS('(lost_.*)'))::BIGINT AS '\\1'
+             FROM (SELECT DISTINCT window_start, COLUMNS('lost_.*') FROM windows)",
+        )?;
+        let sums = sums.first().and_then(Value::as_object).context("sums of losses")?;
+        let mut losses: BTreeMap<String, i64> =
+            sums.iter().filter_map(|(column, lost)| Some((column.clone(), lost.as_i64()?))).collect();
+        let others = self.rows(
+            "SELECT split_part(loss, '=', 1) AS cause, sum(split_part(loss, '=', 2)::BIGINT)::BIGINT AS lost
+             FROM (SELECT unnest(other_losses) AS loss FROM (SELECT DISTINCT window_start, other_losses FROM windows))
+             GROUP BY cause",
+        )?;
+        for row in &others {
+            losses.insert(text(row, "cause")?.to_owned(), integer(row, "lost")?);
+        }
+        Ok(losses)
+    }
+
     /// Fails, with the rows, unless the statement finds nothing.
     pub fn expect_none(&self, what: &str, sql: &str) -> Result<()> {
         let rows = self.rows(sql)?;

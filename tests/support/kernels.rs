@@ -94,8 +94,9 @@ pub fn printed(said: &str, name: &str) -> Result<Vec<Vec<u8>>> {
         ensure!(output.status.success(), "{output:?}");
         Ok(output.stdout)
     };
-    let begin = format!("BEGIN {name}\n");
-    said.split(&begin).skip(1).map(|printed| decode(printed.split_once("\nEND").context("an end")?.0)).collect()
+    let (said, begin) = (format!("{said}\n"), format!("BEGIN {name}\n"));
+    // A line of Base64 may begin so, but no line is so short.
+    said.split(&begin).skip(1).map(|printed| decode(printed.split_once("\nEND\n").context("an end")?.0)).collect()
 }
 
 /// Script that prints a table of the data set in /tmp/out as text.

@@ -58,4 +58,5 @@ pub mod strangers;
 pub mod switches;
 pub mod tmux;
 pub mod topology;
+pub mod truths;
 pub mod wall_clock;

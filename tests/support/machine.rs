@@ -187,29 +187,34 @@ impl Machine {
 
     /// Puts the JVM of a release that is in `/jdk/bin/java` there, and the tests' classes in `/classes`.
     pub fn put_jvm(&self, root: &mut Initramfs, release: u32) -> Result<()> {
+        self.put_jvm_at(root, release, "/jdk")
+    }
+
+    /// The same in another directory than `/jdk`, so that there can be several.
+    pub fn put_jvm_at(&self, root: &mut Initramfs, release: u32, at: &str) -> Result<()> {
         root.tree(Path::new("/classes"), &java::classes()?)?;
         if self.is_this() {
             let jdk = Jdk::pinned()?.find(|jdk| jdk.release == release).with_context(|| format!("no JDK {release}"))?;
-            let home = put_home(root, &jdk.java)?;
+            let home = put_home(root, &jdk.java, at)?;
             let needing = ["bin/java", "lib/server/libjvm.so", "lib/libjava.so", "lib/libzip.so"];
             return needing.iter().try_for_each(|program| root.libraries(&home.join(program)));
         }
         let libraries = self.dir().join(LIBC).join("lib/aarch64-linux-gnu");
         LIBRARIES.iter().try_for_each(|name| put_library(root, &libraries, name))?;
         if release == JVM.0 {
-            self.put_debians_jvm(root)
+            self.put_debians_jvm(root, at)
         } else {
-            put_home(root, &jdk::of_processor(release, self.processor)?).map(drop)
+            put_home(root, &jdk::of_processor(release, self.processor)?, at).map(drop)
         }
     }
 
-    fn put_debians_jvm(&self, root: &mut Initramfs) -> Result<()> {
+    fn put_debians_jvm(&self, root: &mut Initramfs, at: &str) -> Result<()> {
         let (packages, (_, jvm)) = (self.packages(), JVM);
         let unpacked = packages.unpack(&self.dir(), jvm)?;
         let homes = unpacked.join("usr/lib/jvm");
         let home = fs::read_dir(&homes).with_context(|| format!("listing {}", homes.display()))?.flatten();
         let home = home.map(|entry| entry.path()).find(|path| path.join("bin/java").exists());
-        root.whole_at("/jdk", &home.with_context(|| format!("no JVM in {}", homes.display()))?)?;
+        root.whole_at(at, &home.with_context(|| format!("no JVM in {}", homes.display()))?)?;
         // What is to be configured is there, and links lead to it.
         root.whole_at("/etc", &unpacked.join("etc"))?;
         for (package, directory, name) in ITS_LIBRARIES {
@@ -221,9 +226,9 @@ impl Machine {
 }
 
 /// Puts the home of a `java` there; where it is on this machine.
-fn put_home<'a>(root: &mut Initramfs, java: &'a Path) -> Result<&'a Path> {
+fn put_home<'a>(root: &mut Initramfs, java: &'a Path, at: &str) -> Result<&'a Path> {
     let home = java.ancestors().nth(2).context("java is in bin")?;
-    root.tree(Path::new("/jdk"), home)?;
+    root.tree(Path::new(at), home)?;
     Ok(home)
 }
 

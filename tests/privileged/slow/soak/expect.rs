@@ -85,19 +85,10 @@ pub fn released(profiler: &Profiler, first: &Look, files: &BTreeSet<PathBuf>, le
 }
 
 pub fn nothing_lost(data: &DataSet) -> Result<()> {
-    let rows = data.rows(
-        "SELECT sum(COLUMNS('(lost_.*)'))::BIGINT AS '\\1'
-         FROM (SELECT DISTINCT window_start, COLUMNS('lost_.*') FROM windows)",
-    )?;
-    let losses = rows.first().and_then(|row| row.as_object()).context("sums of losses")?;
+    let losses = data.losses()?;
     ensure!(NEVER.iter().all(|name| losses.contains_key(*name)), "other columns: {losses:?}");
-    let lost: Vec<_> = losses.iter().filter(|(_, count)| count.as_i64() != Some(0)).collect();
-    let others = data.rows(
-        "SELECT split_part(loss, '=', 1) AS cause, sum(split_part(loss, '=', 2)::BIGINT)::BIGINT AS count
-         FROM (SELECT unnest(other_losses) AS loss FROM (SELECT DISTINCT window_start, other_losses FROM windows))
-         GROUP BY cause ORDER BY cause",
-    )?;
-    notes::figure(&format!("soak: losses: {lost:?}, of them by other causes: {others:?}"));
+    let lost: Vec<_> = losses.iter().filter(|(_, count)| **count != 0).collect();
+    notes::figure(&format!("soak: losses: {lost:?}"));
     let never = NEVER.join(" + ");
     data.expect_none(
         "windows that lost what there is room for",
