@@ -26,6 +26,9 @@ const LIBC: &str = "libc6";
 const LIBRARIES: [&str; 6] =
     ["ld-linux-aarch64.so.1", "libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1"];
 
+/// What installs packages, and libraries that programs of packages use.
+const DPKG: [&str; 3] = ["dpkg", "libc-bin", "libgcc-s1"];
+
 /// A machine that can be emulated.
 #[derive(Debug)]
 pub struct Machine {
@@ -37,8 +40,8 @@ pub struct Machine {
     pub(crate) arguments: &'static [&'static str],
     /// Its first serial port, as the kernel calls it.
     pub(crate) console: &'static str,
-    /// As Debian calls the processor.
-    debian: &'static str,
+    /// As Debian and images of containers call the processor.
+    pub debian: &'static str,
     /// Packages that depend on the newest kernel of their line.
     lines: [&'static str; 2],
     /// The same for a kernel with PREEMPT_RT, which only tests of such kernels start.
@@ -67,8 +70,14 @@ pub static AARCH64: Machine = Machine {
 };
 
 impl Machine {
+    /// That with this machine's processor.
+    pub fn this() -> Result<&'static Self> {
+        let this = [&X86_64, &AARCH64].into_iter().find(|machine| machine.is_this());
+        this.with_context(|| format!("no machine with {} can be emulated", std::env::consts::ARCH))
+    }
+
     /// Whether this machine has such a processor.
-    fn is_this(&self) -> bool {
+    pub fn is_this(&self) -> bool {
         self.processor == std::env::consts::ARCH
     }
 
@@ -112,6 +121,12 @@ impl Machine {
         self.dir().join(BUSYBOX).join("bin/busybox")
     }
 
+    /// A root directory with Debian's dpkg, and what that needs, on a machine that is not this one.
+    pub fn dpkg(&self) -> PathBuf {
+        self.dir().join("dpkg")
+    }
+
+    /// Debian's packages for it.
     fn packages(&self) -> Packages {
         if self.is_this() { Packages::own() } else { Packages::foreign(self.debian, &self.dir().join("apt")) }
     }
@@ -123,6 +138,7 @@ impl Machine {
         packages.unpack(&self.dir(), BUSYBOX)?;
         if !self.is_this() {
             packages.unpack(&self.dir(), LIBC)?;
+            packages.root(&self.dpkg(), &DPKG)?;
         }
         // Which of them there are depends on the release of Debian.
         for (dir, line) in self.lines() {
@@ -140,7 +156,8 @@ impl Machine {
         let newest_is_there = |(dir, line): (PathBuf, &str)| {
             packages.newest_kernel(line).is_ok_and(|kernel| kernel.is_none_or(|kernel| dir.join(kernel).exists()))
         };
-        self.missing().is_none() && self.lines().all(newest_is_there)
+        let has_dpkg = self.is_this() || self.dpkg().exists();
+        self.missing().is_none() && has_dpkg && self.lines().all(newest_is_there)
     }
 
     /// Each line, and where its kernel is unpacked.

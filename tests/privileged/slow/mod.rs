@@ -5,6 +5,7 @@ mod aarch64;
 mod alerts;
 mod allocation_cycles;
 mod allocation_race;
+mod arm64_packages;
 mod churn;
 mod closed_loop;
 mod container_image;

@@ -23,9 +23,10 @@ use rustix::fs::{StatVfsMountFlags, statvfs};
 pub use self::checks::Checks;
 use self::{built::Built, checks::timed};
 use crate::{
-    build::{self, Profile},
-    dist, setup, shell,
-    target::{Library, Processor, Target},
+    build::Profile,
+    dist::{self, Pair},
+    setup, shell,
+    target::Processor,
     tidy,
 };
 
@@ -122,12 +123,12 @@ fn slow(checks: &mut Checks, notes_file: &Path) {
     let Some(built) = checks.check("build", Built::build).filter(|_| is_set_up) else {
         return checks.skip("tests of the binary", "something that they need is missing");
     };
-    let Some(made) = checks.check("packages, twice the same", || dist::for_tests(&built.program)) else {
+    let aarch64 = checks.check("programs for aarch64", || Pair::build(Profile::Dev, Processor::Aarch64));
+    let Some(made) = checks.check("packages, twice the same", || dist::for_tests(&built.program, aarch64.as_ref()))
+    else {
         return checks.skip("tests of the binary", "there are no packages to test");
     };
-    let aarch64 = Target { processor: Processor::Aarch64, library: Library::Musl };
-    let for_aarch64 = checks.check("program for aarch64", || build::build_portable(Profile::Dev, aarch64));
-    let for_aarch64 = for_aarch64.as_deref();
+    let for_aarch64 = aarch64.as_ref().map(|programs| programs.static_program.as_path());
     let tests = Tests { built: &built, notes_file, packages: Some(&made), for_aarch64, is_every: true };
     checks.check("links in rustdoc", rustdoc);
     // Advisories are a database on the network: not every build has one.
