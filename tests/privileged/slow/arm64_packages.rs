@@ -11,19 +11,20 @@ use super::debian_package::said;
 /// An emulated machine takes a minute or two. It bounds a hang.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Each part says what it found, as `name: value`. The database of packages is not what a package leaves.
+/// Each part says what it found, as `name: value`. The database of packages is not what a package leaves. The shell has a dpkg of
+/// its own, which it prefers to that of Debian where no directory is named.
 const SCRIPT: &str = "\
     export PATH=/usr/sbin:/usr/bin:/sbin:/bin\n\
     list() { find / -xdev | grep -v -e '^/var/lib/dpkg/' -e '^/tmp/' | sort > /tmp/$1; }\n\
     list before\n\
-    dpkg --install /packages/*.deb; echo installed: $?\n\
-    dpkg-query --show --showformat 'status: ${Status} ${Architecture}\\n' joular-bpf\n\
-    echo changed: $(dpkg --verify joular-bpf)\n\
+    /usr/bin/dpkg --install /packages/*.deb; echo installed: $?\n\
+    /usr/bin/dpkg-query --show --showformat 'status: ${Status} ${Architecture}\\n' joular-bpf\n\
+    echo changed: $(/usr/bin/dpkg --verify joular-bpf)\n\
     echo packaged: $(joular-bpf --version)\n\
     joular-bpf doctor; echo doctor: $?\n\
-    list with; echo files: $(comm -13 /tmp/before /tmp/with | wc -l)\n\
-    dpkg --purge joular-bpf; echo purged: $?\n\
-    list after; echo left: $(comm -3 /tmp/before /tmp/after)\n\
+    list with; echo files: $(diff /tmp/before /tmp/with | grep -c '^+/')\n\
+    /usr/bin/dpkg --purge joular-bpf; echo purged: $?\n\
+    list after; echo left: $(diff /tmp/before /tmp/after)\n\
     sh /packages/install.sh --prefix /opt/joular /packages > /dev/null; echo unpacked: $?\n\
     echo static: $(/opt/joular/bin/joular-bpf --version)\n\
     sh /packages/install.sh --prefix /opt/joular --uninstall > /dev/null; echo removed: $?\n\
