@@ -95,7 +95,7 @@ const EPYC_2: Coefficients = published("AMD EPYC 2nd generation", 474, 1693);
 const EPYC_3: Coefficients = published("AMD EPYC 3rd generation", 456, 1957);
 const EPYC_4: Coefficients = published("AMD EPYC 4th generation", 739, 2282);
 // The mean of the servers in SPECpower-2026-03-09.csv there, as their tool computes it. They are all of Ampere Altra.
-const NEOVERSE_N1: Coefficients = published("Neoverse N1", 735, 1706);
+const NEOVERSE_N1: Coefficients = published("Neoverse N1, as in Ampere Altra", 735, 1706);
 
 /// For any other processor: the average over AWS's processors, which Cloud Carbon Footprint also
 /// uses where it does not know the processor.
@@ -306,7 +306,7 @@ mod tests {
         check_open(genoa, EPYC_4.power, "739 to 2282 mW per vCPU (AMD EPYC 4th generation)");
         check_open("what is this", AVERAGE, "740 to 3500 mW per vCPU (average, this processor");
         let altra = "processor : 0\nCPU implementer : 0x41\nCPU part : 0xd0c\n";
-        check_open(altra, NEOVERSE_N1.power, "735 to 1706 mW per vCPU (Neoverse N1)");
+        check_open(altra, NEOVERSE_N1.power, "735 to 1706 mW per vCPU (Neoverse N1, as in Ampere Altra)");
         let graviton_3 = "processor : 0\nCPU implementer : 0x41\nCPU part : 0xd40\n";
         check_open(graviton_3, AVERAGE, "740 to 3500 mW per vCPU (average, nothing is published for Neoverse V1");
         let cortex_a76 = "processor : 0\nCPU implementer : 0x41\nCPU part : 0xd0b\n";
