@@ -19,16 +19,16 @@ const SCRIPT: &str = "\
     list before\n\
     /usr/bin/dpkg --install /packages/*.deb; echo installed: $?\n\
     /usr/bin/dpkg-query --show --showformat 'status: ${Status} ${Architecture}\\n' joular-bpf\n\
-    echo changed: $(/usr/bin/dpkg --verify joular-bpf)\n\
+    echo \"changed: $(/usr/bin/dpkg --verify joular-bpf)\"\n\
     echo packaged: $(joular-bpf --version)\n\
     joular-bpf doctor; echo doctor: $?\n\
     list with; echo files: $(diff /tmp/before /tmp/with | grep -c '^+/')\n\
     /usr/bin/dpkg --purge joular-bpf; echo purged: $?\n\
-    list after; echo left: $(diff /tmp/before /tmp/after)\n\
+    list after; echo \"left: $(diff /tmp/before /tmp/after)\"\n\
     sh /packages/install.sh --prefix /opt/joular /packages > /dev/null; echo unpacked: $?\n\
     echo static: $(/opt/joular/bin/joular-bpf --version)\n\
     sh /packages/install.sh --prefix /opt/joular --uninstall > /dev/null; echo removed: $?\n\
-    echo kept: $(find /opt/joular -type f)\n";
+    echo \"kept: $(find /opt/joular -type f)\"\n";
 
 /// dpkg, a shell and tools, the packages, and the script.
 fn machine(packages: &Packages) -> Result<Initramfs> {
