@@ -1,5 +1,5 @@
 //! Small Debians with systemd, each in a directory: what packages are installed on. And packages that are unpacked, each in a
-//! directory, and not installed.
+//! directory or several in one, and not installed.
 
 use std::{
     fs,
@@ -134,6 +134,48 @@ impl Packages {
         fs::rename(&partial, &target).with_context(|| format!("moving {package} to {}", target.display()))?;
         Ok(target)
     }
+
+    /// Unpacks packages and all that they depend on to one directory, unless it is there: a root directory whose dpkg takes them
+    /// for installed, as none of their scripts has run. Needs no privileges.
+    pub fn root(&self, target: &Path, packages: &[&str]) -> Result<()> {
+        if target.exists() {
+            return Ok(());
+        }
+        // Aside first: what an interrupted download left is not taken for whole.
+        let (partial, archives) = (target.with_extension("partial"), target.with_extension("archives"));
+        for directory in [&partial, &archives] {
+            if directory.exists() {
+                fs::remove_dir_all(directory).with_context(|| format!("removing {}", directory.display()))?;
+            }
+        }
+        fs::create_dir_all(archives.join("partial")).with_context(|| format!("creating {}", archives.display()))?;
+        let mut apt = self.apt("apt-get");
+        // This machine's locks are not for what is unpacked elsewhere.
+        apt.args(["-o", "Debug::NoLocking=true", "-o", &format!("Dir::Cache::archives={}", archives.display())]);
+        run(apt.args(["--yes", "--no-install-recommends", "--download-only", "install"]).args(packages))?;
+        let database = partial.join("var/lib/dpkg");
+        fs::create_dir_all(database.join("updates")).with_context(|| format!("creating {}", database.display()))?;
+        let mut status = String::new();
+        for entry in fs::read_dir(&archives)?.flatten() {
+            let archive = entry.path();
+            if archive.extension().is_some_and(|end| end == "deb") {
+                run(Command::new("dpkg-deb").arg("--extract").arg(&archive).arg(&partial))?;
+                status += &as_installed(&archive)?;
+            }
+        }
+        ensure!(!status.is_empty(), "apt-get install --download-only {packages:?} left no file");
+        fs::write(database.join("status"), status).context("writing the status of packages")?;
+        fs::remove_dir_all(&archives).with_context(|| format!("removing {}", archives.display()))?;
+        fs::rename(&partial, target).with_context(|| format!("moving packages to {}", target.display()))
+    }
+}
+
+/// What dpkg's database says of a package that is installed.
+fn as_installed(archive: &Path) -> Result<String> {
+    let output = Command::new("dpkg-deb").arg("--field").arg(archive).output().context("starting dpkg-deb")?;
+    ensure!(output.status.success(), "dpkg-deb --field {}: {output:?}", archive.display());
+    let fields = String::from_utf8_lossy(&output.stdout);
+    Ok(format!("{}\nStatus: install ok installed\n\n", fields.trim_end()))
 }
 
 fn run(command: &mut Command) -> Result<()> {

@@ -34,6 +34,8 @@ const ITS_LIBRARIES: [(&str, &str, &str); 3] = [
     ("libgcc-s1", "lib", "libgcc_s.so.1"),
     ("libstdc++6", "usr/lib", "libstdc++.so.6"),
 ];
+/// What installs packages, and libraries that programs of packages use.
+const DPKG: [&str; 3] = ["dpkg", "libc-bin", "libgcc-s1"];
 
 /// A machine that can be emulated.
 #[derive(Debug)]
@@ -46,8 +48,8 @@ pub struct Machine {
     pub(crate) arguments: &'static [&'static str],
     /// Its first serial port, as the kernel calls it.
     pub(crate) console: &'static str,
-    /// As Debian calls the processor.
-    debian: &'static str,
+    /// As Debian and images of containers call the processor.
+    pub debian: &'static str,
     /// Packages that depend on the newest kernel of their line.
     lines: [&'static str; 2],
     /// The same for a kernel with PREEMPT_RT, which only tests of such kernels start.
@@ -76,8 +78,14 @@ pub static AARCH64: Machine = Machine {
 };
 
 impl Machine {
+    /// That with this machine's processor.
+    pub fn this() -> Result<&'static Self> {
+        let this = [&X86_64, &AARCH64].into_iter().find(|machine| machine.is_this());
+        this.with_context(|| format!("no machine with {} can be emulated", std::env::consts::ARCH))
+    }
+
     /// Whether this machine has such a processor.
-    fn is_this(&self) -> bool {
+    pub fn is_this(&self) -> bool {
         self.processor == std::env::consts::ARCH
     }
 
@@ -121,6 +129,12 @@ impl Machine {
         self.dir().join(BUSYBOX).join("bin/busybox")
     }
 
+    /// A root directory with Debian's dpkg, and what that needs, on a machine that is not this one.
+    pub fn dpkg(&self) -> PathBuf {
+        self.dir().join("dpkg")
+    }
+
+    /// Debian's packages for it.
     fn packages(&self) -> Packages {
         if self.is_this() { Packages::own() } else { Packages::foreign(self.debian, &self.dir().join("apt")) }
     }
@@ -130,6 +144,9 @@ impl Machine {
         let packages = self.packages();
         packages.update()?;
         self.needed().try_for_each(|package| packages.unpack(&self.dir(), package).map(drop))?;
+        if !self.is_this() {
+            packages.root(&self.dpkg(), &DPKG)?;
+        }
         // Which of them there are depends on the release of Debian.
         for (dir, line) in self.lines() {
             if let Some(kernel) = packages.newest_kernel(line)? {
@@ -147,7 +164,8 @@ impl Machine {
             packages.newest_kernel(line).is_ok_and(|kernel| kernel.is_none_or(|kernel| dir.join(kernel).exists()))
         };
         let has_needed = self.needed().all(|package| self.dir().join(package).exists());
-        self.missing().is_none() && has_needed && self.lines().all(newest_is_there)
+        let has_dpkg = self.is_this() || self.dpkg().exists();
+        self.missing().is_none() && has_needed && has_dpkg && self.lines().all(newest_is_there)
     }
 
     /// Packages that are not kernels. Programs of this machine are there already.

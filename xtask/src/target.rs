@@ -71,13 +71,6 @@ pub struct Target {
     pub library: Library,
 }
 
-impl Target {
-    /// Of this machine's processor.
-    pub fn here(library: Library) -> Result<Self> {
-        Ok(Self { processor: Processor::here()?, library })
-    }
-}
-
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let library = match self.library {

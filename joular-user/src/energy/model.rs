@@ -5,7 +5,8 @@
 //! micro-architecture are those of Cloud Carbon Footprint, who derive them from SPECpower_ssj2008
 //! results (average watts at active idle and at 100 % load, divided by the hardware threads of the
 //! server). So a figure covers the whole server's share of a vCPU, with memory, fans and power
-//! supply. docs/energy-model.md has the table, its source and limits.
+//! supply. For Neoverse N1 they publish the results and their method; the coefficients are computed
+//! from these. docs/energy-model.md has the table, its source and limits.
 
 use std::{io, path::Path};
 
@@ -93,6 +94,8 @@ const EPYC_1: Coefficients = published("AMD EPYC 1st generation", 847, 2604);
 const EPYC_2: Coefficients = published("AMD EPYC 2nd generation", 474, 1693);
 const EPYC_3: Coefficients = published("AMD EPYC 3rd generation", 456, 1957);
 const EPYC_4: Coefficients = published("AMD EPYC 4th generation", 739, 2282);
+// The mean of the servers in SPECpower-2026-03-09.csv there, as their tool computes it. They are all of Ampere Altra.
+const NEOVERSE_N1: Coefficients = published("Neoverse N1, as in Ampere Altra", 735, 1706);
 
 /// For any other processor: the average over AWS's processors, which Cloud Carbon Footprint also
 /// uses where it does not know the processor.
@@ -102,11 +105,12 @@ pub const AVERAGE: VcpuPower = VcpuPower { idle_uw: 740_000, full_uw: 3_500_000 
 ///
 /// x86 family, model and stepping numbers are those of Linux's
 /// `arch/x86/include/asm/intel-family.h` and AMD's processor programming
-/// references.
+/// references. [`CpuIdentity::server_core`] has the source of Arm's.
 pub fn coefficients(cpu: &CpuIdentity) -> Option<Coefficients> {
     match cpu {
         CpuIdentity::X86 { vendor, family: 6, model, stepping } if vendor == "GenuineIntel" => intel(*model, *stepping),
         CpuIdentity::X86 { vendor, family, model, .. } if vendor == "AuthenticAMD" => epyc(*family, *model),
+        CpuIdentity::Arm { implementer: 0x41, part: 0xd0c } => Some(NEOVERSE_N1),
         CpuIdentity::X86 { .. } | CpuIdentity::Arm { .. } => None,
     }
 }
@@ -239,7 +243,30 @@ mod tests {
             let found = coefficients(&x86(vendor, family, model, stepping)).map(|known| known.architecture);
             assert_eq!(found, expected, "{vendor} {family} {model} {stepping}");
         }
-        assert_eq!(coefficients(&CpuIdentity::Arm { implementer: 0x41, part: 0xd0c }), None);
+        assert_eq!(coefficients(&CpuIdentity::Arm { implementer: 0x41, part: 0xd0c }), Some(NEOVERSE_N1));
+        assert_eq!(coefficients(&CpuIdentity::Arm { implementer: 0x42, part: 0xd0c }), None);
+    }
+
+    #[test]
+    fn the_coefficients_of_neoverse_n1_are_the_means_of_the_published_servers() {
+        // Tenths of watts at active idle, watts at 100 %, hardware threads: SPECpower-2026-03-09.csv, in its order.
+        let servers: [(u64, u64, u64); 7] = [
+            (1250, 250, 128),
+            (731, 123, 64),
+            (539, 140, 80),
+            (1430, 282, 256),
+            (1450, 499, 256),
+            (790, 268, 128),
+            (782, 150, 128),
+        ];
+        // Their least common number of threads is 1280, which leaves no remainders.
+        let mean_mw = |deciwatts: fn(&(u64, u64, u64)) -> u64| {
+            let sum: u64 = servers.iter().map(|server| deciwatts(server) * 100 * (1280 / server.2)).sum();
+            // To the nearest.
+            (sum + 1280 * 7 / 2) / (1280 * 7)
+        };
+        let VcpuPower { idle_uw, full_uw } = NEOVERSE_N1.power;
+        assert_eq!((mean_mw(|server| server.0), mean_mw(|server| server.1 * 10)), (idle_uw / 1000, full_uw / 1000));
     }
 
     #[test]
@@ -278,6 +305,8 @@ mod tests {
         let genoa = "vendor_id : AuthenticAMD\ncpu family : 25\nmodel : 17\nmodel name : AMD EPYC\nstepping : 1\n";
         check_open(genoa, EPYC_4.power, "739 to 2282 mW per vCPU (AMD EPYC 4th generation)");
         check_open("what is this", AVERAGE, "740 to 3500 mW per vCPU (average, this processor");
+        let altra = "processor : 0\nCPU implementer : 0x41\nCPU part : 0xd0c\n";
+        check_open(altra, NEOVERSE_N1.power, "735 to 1706 mW per vCPU (Neoverse N1, as in Ampere Altra)");
         let graviton_3 = "processor : 0\nCPU implementer : 0x41\nCPU part : 0xd40\n";
         check_open(graviton_3, AVERAGE, "740 to 3500 mW per vCPU (average, nothing is published for Neoverse V1");
         let cortex_a76 = "processor : 0\nCPU implementer : 0x41\nCPU part : 0xd0b\n";
@@ -294,7 +323,7 @@ mod tests {
     #[test]
     fn the_document_names_the_cores_without_coefficients() {
         let document = include_str!("../../../docs/energy-model.md");
-        for part in [0xd0c, 0xd40, 0xd49, 0xd4f] {
+        for part in [0xd40, 0xd49, 0xd4f] {
             let core = CpuIdentity::Arm { implementer: 0x41, part }.server_core().unwrap();
             assert!(document.contains(&format!("| {core} | {part:#x} |")), "{core}");
         }
@@ -306,7 +335,7 @@ mod tests {
         let processors = (0..=255).flat_map(|model| (0..16).map(move |stepping| (model, stepping)));
         let intel = processors.filter_map(|(model, stepping)| intel(model, stepping));
         let epyc = (0..=255).flat_map(|model| [epyc(23, model), epyc(25, model), epyc(26, model)]).flatten();
-        for Coefficients { architecture, power } in intel.chain(epyc) {
+        for Coefficients { architecture, power } in intel.chain(epyc).chain([NEOVERSE_N1]) {
             let row = document.lines().find(|line| line.starts_with(&format!("| {architecture} |"))).unwrap();
             let watts = |microwatts: u64| format!("{}.{:03}", microwatts / 1_000_000, microwatts / 1000 % 1000);
             let end = format!("| {} | {} |", watts(power.idle_uw), watts(power.full_uw));

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
+    os::unix::fs::PermissionsExt as _,
     path::Path,
     process::{Command, Output},
     time::Duration,
@@ -11,7 +12,7 @@ use std::{
 use joular_tests::{notes, packages::Packages, process::Running};
 use tempfile::TempDir;
 
-use super::packages;
+use super::{as_readelf_calls, for_each_processor, packages, processor_of};
 use crate::packaging::printed;
 
 /// A server of files starts at once; this only bounds a hang.
@@ -101,6 +102,22 @@ fn the_script_downloads_and_verifies_the_signature() {
     assert!(String::from_utf8_lossy(&installed.stdout).contains("SHA256SUMS is signed by "), "{installed:?}");
     assert!(prefix.path().join("bin/joular-bpf").exists());
     expect_refusal(folder.path(), &[&format!("{from}/missing")], "getting SHA256SUMS");
+}
+
+#[test]
+fn the_script_installs_the_archive_for_the_processor_that_it_runs_on() {
+    for packages in for_each_processor() {
+        let (folder, prefix, tools) = (copied(&packages), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let machine = packages.machine();
+        let uname = tools.path().join("uname");
+        fs::write(&uname, format!("#!/bin/sh\necho {}\n", machine.processor)).unwrap();
+        fs::set_permissions(&uname, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = std::env::var("PATH").unwrap();
+        let mut script = Command::new("sh");
+        script.env("PATH", format!("{}:{path}", tools.path().display())).arg(folder.path().join("install.sh"));
+        printed(script.arg("--prefix").arg(prefix.path()).arg(folder.path()));
+        assert_eq!(processor_of(&prefix.path().join("bin/joular-bpf")), as_readelf_calls(machine.debian));
+    }
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
-use joular_tests::notes;
+use joular_tests::{notes, packages::Packages};
 
-use super::packages;
+use super::{for_each_processor, packages};
 use crate::packaging::printed;
 
 fn has_rpm() -> bool {
@@ -21,12 +21,16 @@ fn query(options: &[&str], package: &Path) -> String {
 }
 
 #[test]
-fn the_rpm_package_has_the_files_of_the_debian_package() {
-    let Some(packages) = packages() else { return };
-    if !has_rpm() {
-        return;
+fn the_rpm_packages_have_the_files_of_the_debian_packages() {
+    if has_rpm() {
+        for_each_processor().iter().for_each(check_files);
     }
-    let of_rpm: BTreeSet<String> = query(&["--qf", "[%{FILEMODES:perms} %{FILENAMES}\n]"], &packages.rpm().unwrap())
+}
+
+fn check_files(packages: &Packages) {
+    let rpm = packages.rpm().unwrap();
+    assert_eq!(query(&["--qf", "%{ARCH}"], &rpm), packages.machine().processor);
+    let of_rpm: BTreeSet<String> = query(&["--qf", "[%{FILEMODES:perms} %{FILENAMES}\n]"], &rpm)
         .lines()
         .filter(|line| !line.starts_with('d') && !line.contains("/licenses/"))
         .map(|line| line.replace("/site-functions/", "/vendor-completions/"))
@@ -44,11 +48,13 @@ fn the_rpm_package_has_the_files_of_the_debian_package() {
 }
 
 #[test]
-fn the_rpm_package_treats_configuration_and_service_as_the_debian_package_does() {
-    let Some(packages) = packages() else { return };
-    if !has_rpm() {
-        return;
+fn the_rpm_packages_treat_configuration_and_service_as_the_debian_packages_do() {
+    if has_rpm() {
+        for_each_processor().iter().for_each(check_service);
     }
+}
+
+fn check_service(packages: &Packages) {
     let package = packages.rpm().unwrap();
     assert_eq!(query(&["--configfiles"], &package), "/etc/joular-bpf/agent.toml\n");
     let scripts = query(&["--scripts"], &package);

@@ -1,11 +1,16 @@
 //! Tests what is said about packages: bills of materials, provenance, checksums and their signature.
 
-use std::{collections::BTreeSet, fs, path::Path, process::Command};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use joular_tests::{notes, packages::Packages, python};
 use serde_json::Value;
 
-use super::packages;
+use super::{for_each_processor, packages};
 use crate::packaging::printed;
 
 fn json(file: &Path) -> Value {
@@ -22,14 +27,18 @@ fn bills_of_materials_and_provenance_are_of_the_official_schemas() {
     if !python::SUPPLY_CHAIN.is_ready() {
         return notes::skipped("the schemas are missing (`cargo xtask test --slow` installs them)");
     }
-    let files = [packages.bill("gnu"), packages.bill("musl"), packages.provenance()].map(Result::unwrap);
+    let bills = for_each_processor().into_iter().flat_map(|packages| [packages.bill("gnu"), packages.bill("musl")]);
+    let files: Vec<PathBuf> = bills.chain([packages.provenance()]).map(Result::unwrap).collect();
     let said = printed(python::SUPPLY_CHAIN.script("supply_chain.py").unwrap().args(&files));
     assert_eq!(said.lines().count(), files.len(), "{said}");
 }
 
 #[test]
 fn a_bill_of_materials_lists_the_libraries_whose_licences_the_archive_has() {
-    let Some(packages) = packages() else { return };
+    for_each_processor().iter().for_each(check_libraries);
+}
+
+fn check_libraries(packages: &Packages) {
     let mut tar = Command::new("tar");
     tar.args(["--extract", "--to-stdout", "--wildcards", "*/LICENSES-OF-LIBRARIES.txt", "--file"]);
     let licences = printed(tar.arg(packages.archive().unwrap()));
@@ -51,9 +60,8 @@ fn a_bill_of_materials_lists_the_libraries_whose_licences_the_archive_has() {
 
 #[test]
 fn a_bill_of_materials_names_each_crate_that_another_depends_on_and_no_directory_of_its_builder() {
-    let Some(packages) = packages() else { return };
-    for library in ["gnu", "musl"] {
-        let file = packages.bill(library).unwrap();
+    let bills = |packages: Packages| ["gnu", "musl"].map(|library| packages.bill(library).unwrap());
+    for file in for_each_processor().into_iter().flat_map(bills) {
         let bill = json(&file);
         let mut known = texts(&bill["components"], "bom-ref");
         known.insert(bill["metadata"]["component"]["bom-ref"].as_str().unwrap());

@@ -6,6 +6,7 @@ mod aarch64_images;
 mod alerts;
 mod allocation_cycles;
 mod allocation_race;
+mod arm64_packages;
 mod churn;
 mod closed_loop;
 mod container_image;

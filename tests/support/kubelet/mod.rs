@@ -24,7 +24,11 @@ pub use self::{
     probe::{Probe, Probes},
     volumes::lay_files,
 };
-use crate::{containers::containerd::NODE, python};
+use crate::{
+    containers::containerd::NODE,
+    machine::{AARCH64, X86_64},
+    python,
+};
 
 /// Names and contents of a configuration map or a secret.
 pub type Files = BTreeMap<String, String>;
@@ -116,7 +120,8 @@ impl Identity {
         let Self { name, namespace, uid } = self;
         // What schedulers and the API server make of a pod.
         spec.ignore(&["serviceAccountName", "priorityClassName", "tolerations"]);
-        spec.expect("nodeSelector", json!({"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}))?;
+        spec.expect("nodeSelector", json!({"kubernetes.io/os": "linux"}))?;
+        spec.expect("affinity", affinity())?;
         spec.expect("automountServiceAccountToken", true)?;
         let confinement = confinement(spec)?;
         let folder = node.folder.join("pods").join(uid);
@@ -157,6 +162,14 @@ impl Identity {
     }
 }
 
+/// Nodes with a processor that the image has a program for. This machine has one of them.
+fn affinity() -> Value {
+    let processors = [&X86_64, &AARCH64].map(|machine| machine.debian);
+    let processor = json!({"key": "kubernetes.io/arch", "operator": "In", "values": processors});
+    let terms = json!([{ "matchExpressions": [processor] }]);
+    json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}})
+}
+
 fn confinement(spec: &mut Fields) -> Result<Confinement> {
     let pid = if spec.flag_or("hostPID", false)? { NODE } else { 0 };
     spec.object("securityContext", |context| {
@@ -175,5 +188,22 @@ fn profile_type(name: &str) -> Result<u32> {
         "RuntimeDefault" => Ok(0),
         "Unconfined" => Ok(1),
         _ => bail!("the tests' kubelet does not know profiles of type {name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{notes, paths};
+
+    #[test]
+    fn the_daemon_set_runs_on_nodes_of_the_processors_that_the_image_is_for() -> Result<()> {
+        if !python::ENGINES.is_ready() {
+            notes::skipped("a reader of YAML is missing (`cargo xtask setup` installs it)");
+            return Ok(());
+        }
+        let set = daemon_set(&paths::root().join("packaging/kubernetes/daemon-set.yaml"))?;
+        ensure!(set["spec"]["template"]["spec"]["affinity"] == affinity(), "{set}");
+        Ok(())
     }
 }

@@ -102,10 +102,28 @@ impl Program {
 }
 
 /// Programs for a processor, for the C library of the system and static.
-struct Pair {
+#[derive(Clone)]
+pub struct Pair {
     processor: Processor,
     program: PathBuf,
-    static_program: PathBuf,
+    pub static_program: PathBuf,
+}
+
+impl Pair {
+    /// Builds those that are not given.
+    fn new(profile: Profile, processor: Processor, [program, static_program]: [Option<PathBuf>; 2]) -> Result<Self> {
+        let built = |given: Option<PathBuf>, library| match given {
+            Some(given) => absolute(&given),
+            None => build::build_portable(profile, Target { processor, library }),
+        };
+        let static_program = built(static_program, Library::Musl)?;
+        Ok(Self { processor, program: built(program, Library::Gnu)?, static_program })
+    }
+
+    /// Builds the one that is linked to libraries, for a static one that was built.
+    pub fn with_static(profile: Profile, processor: Processor, program: PathBuf) -> Result<Self> {
+        Self::new(profile, processor, [None, Some(program)])
+    }
 }
 
 /// The programs, and where they come from.
@@ -121,18 +139,10 @@ impl Sources {
     fn new(options: Options) -> Result<Self> {
         let Options { program, static_program, builder, also, .. } = options;
         let is_compiled = program.is_none() && static_program.is_none();
-        let built = |given: Option<PathBuf>, processor, library| match given {
-            Some(given) => absolute(&given),
-            None => build::build_portable(Profile::Archive, Target { processor, library }),
-        };
-        let pair = |processor, program, static_program| -> Result<Pair> {
-            let static_program = built(static_program, processor, Library::Musl)?;
-            Ok(Pair { processor, program: built(program, processor, Library::Gnu)?, static_program })
-        };
         let processor = Processor::here()?;
         let also = also.filter(|also| *also != processor);
-        let here = pair(processor, program, static_program)?;
-        let also = also.map(|also| pair(also, None, None)).transpose()?;
+        let here = Pair::new(Profile::Archive, processor, [program, static_program])?;
+        let also = also.map(|also| Pair::new(Profile::Archive, also, [None, None])).transpose()?;
         Ok(Self { here, also, build: Build { builder, is_compiled } })
     }
 
@@ -197,12 +207,12 @@ fn finish(mut options: Options, make: impl Fn(&Sources, &Path) -> Result<String>
     Ok(())
 }
 
-/// Makes packages with the program that tests run, signed with a key for this once; the directory where they are.
-pub fn for_tests(program: &Path) -> Result<PathBuf> {
-    let static_program = build::build_portable(Profile::Dev, Target::here(Library::Musl)?)?;
-    let build = Build { builder: "local".into(), is_compiled: true };
-    let here = Pair { processor: Processor::here()?, program: program.to_owned(), static_program };
-    let sources = Sources { here, also: None, build };
+/// Makes packages with the program that tests run, and with those for another processor, signed with a key for this once;
+/// the directory where they are.
+pub fn for_tests(program: &Path, also: Option<&Pair>) -> Result<PathBuf> {
+    let here = Pair::new(Profile::Dev, Processor::here()?, [Some(program.to_owned()), None])?;
+    let also = also.filter(|also| !also.processor.is_here()).cloned();
+    let sources = Sources { here, also, build: Build { builder: "local".into(), is_compiled: true } };
     let output = paths::target().join("packages");
     sources.make_twice(&output)?;
     if shell::exists("minisign") {

@@ -23,8 +23,9 @@ use rustix::fs::{StatVfsMountFlags, statvfs};
 pub use self::checks::Checks;
 use self::{built::Built, checks::timed};
 use crate::{
-    build::Emulated,
-    dist, setup, shell,
+    build::{Emulated, Profile},
+    dist::{self, Pair},
+    setup, shell,
     target::{Library, Processor, Target},
     tidy,
 };
@@ -122,11 +123,16 @@ fn slow(checks: &mut Checks, notes_file: &Path) {
     let Some(built) = checks.check("build", Built::build).filter(|_| is_set_up) else {
         return checks.skip("tests of the binary", "something that they need is missing");
     };
-    let Some(made) = checks.check("packages, twice the same", || dist::for_tests(&built.program)) else {
+    let aarch64 = Target { processor: Processor::Aarch64, library: Library::Musl };
+    let for_aarch64 = checks.check("programs for aarch64", || {
+        let emulated = Emulated::build(aarch64)?;
+        let pair = Pair::with_static(Profile::Dev, Processor::Aarch64, emulated.program.clone())?;
+        Ok((emulated, pair))
+    });
+    let (for_aarch64, pair) = for_aarch64.unzip();
+    let Some(made) = checks.check("packages, twice the same", || dist::for_tests(&built.program, pair.as_ref())) else {
         return checks.skip("tests of the binary", "there are no packages to test");
     };
-    let aarch64 = Target { processor: Processor::Aarch64, library: Library::Musl };
-    let for_aarch64 = checks.check("programs for aarch64", || Emulated::build(aarch64));
     let for_aarch64 = for_aarch64.as_ref();
     let tests = Tests { built: &built, notes_file, packages: Some(&made), for_aarch64, is_every: true };
     checks.check("links in rustdoc", rustdoc);
