@@ -60,7 +60,7 @@ const WITH_SOCKETS: &str = "of sockets, files and devices";
 /// Five minutes in which programs come and go, and what they allocate is recorded too.
 fn soak_script() -> String {
     format!(
-        "{DOCTOR}{}{BUSY}record soak --all --alloc --flush 30s\nwatch 300\nrecorded soak\nkill $spin $dd\npack soak /tmp/soak",
+        "{DOCTOR}{}{BUSY}record soak --all --alloc --flush 30s\nsettled soak\nwatch 300\nrecorded soak\nkill $spin $dd\npack soak /tmp/soak",
         start_known(OLDER)
     )
 }
@@ -79,7 +79,7 @@ fn truths_script() -> String {
     let splitting = alone(["Split::heavy", "Split::light"]);
     format!(
         "{DOCTOR}ifconfig lo 127.0.0.1 up\n\
-         {}{BUSY}record known --all\nwindows known 30\nrecorded known\nkill $spin $dd\n\
+         {}{BUSY}record known --all\nsettled known\nwindows known 20\nrecorded known\nkill $spin $dd\n\
          stop known25\npack known /tmp/known\n\
          start allocations 21 {allocating}Allocations\n\
          start collections 25 {collecting}Collections\n\
@@ -87,7 +87,7 @@ fn truths_script() -> String {
          start split 21 {splitting}Split seconds=600\n\
          ready allocations collections io split\n\
          tell io write; tell io read\n\
-         record truths --all --alloc --io\nwindows truths 3\n\
+         record truths --all --alloc --io\nsettled truths\n\
          tell allocations go\ntell collections ratio\ntell io write\ntell io read\nwindows truths 2\nrecorded truths\n\
          for name in allocations collections io split; do print $name /tmp/$name.out; done\n\
          pack truths /tmp/truths\n\
@@ -119,17 +119,21 @@ END_OF_FILE\n\
     kill -TERM $agent; wait $agent; echo agent $?\n\
     cat /tmp/agent.said";
 
-fn check_known(said: &Said, data: &DataSet, releases: &[u32]) -> Result<()> {
-    let check = |release: &u32| stacks::check(data, said.pid(&format!("known{release}"))?, &said.of(*release));
-    releases.iter().try_for_each(check)
+fn check_known(said: &Said, name: &str, releases: &[u32]) -> Result<DataSet> {
+    let data = said.data(name)?;
+    let settled = said.numbers(&format!("settled {name} ")).concat();
+    let settled = *settled.first().with_context(|| format!("{name} did not settle"))?;
+    for release in releases {
+        stacks::check(&data, said.pid(&format!("known{release}"))?, settled, &said.of(*release))?;
+    }
+    Ok(data)
 }
 
 fn check_soak(said: &Said) -> Result<()> {
     said.expect(&DOCTOR_SAYS)?;
     said.expect(&[WITHOUT_SOCKETS, "recorded soak 0\n"])?;
-    let data = said.data("soak")?;
+    let data = check_known(said, "soak", OLDER)?;
     sums::check(&said.kernel, &data)?;
-    check_known(said, &data, OLDER)?;
     readings::expect_audited(&data)?;
     soak::check(said)
 }
@@ -137,9 +141,8 @@ fn check_soak(said: &Said) -> Result<()> {
 fn check_truths(said: &Said) -> Result<()> {
     said.expect(&DOCTOR_SAYS)?;
     said.expect(&[WITH_SOCKETS, "recorded known 0\n", "recorded truths 0\n", "checked 0\n", "agent 0\n"])?;
-    let data = said.data("known")?;
+    let data = check_known(said, "known", NEWER)?;
     sums::check(&said.kernel, &data)?;
-    check_known(said, &data, NEWER)?;
     readings::expect_audited(&data)?;
     let data = said.data("truths")?;
     readings::expect_audited(&data)?;

@@ -14,19 +14,16 @@ use serde_json::Value;
 const WHOLE: f64 = 0.995;
 /// The same for stacks that are right by what is known of their workload.
 const RIGHT: f64 = 0.98;
-/// Windows after which the tables of a JVM's libraries are there: an emulated machine takes seconds to make them. Until then
-/// walks go on by frame pointers, which do not show that they have come to the end.
-const GROWN: u32 = 10;
-
 /// Scenarios of `known.Main` that are run.
 pub const SCENARIOS: &str = "recurse-100 lambdas inlined megamorphic natives exceptions";
 /// What JVMs can run that have virtual threads.
 pub const VIRTUAL: &str = "virtual";
 pub const FIRST_WITH_VIRTUAL: u32 = 21;
 
-/// Fails unless the stacks of a process that ran them are right and whole.
-pub fn check(data: &DataSet, pid: u32, of: &str) -> Result<()> {
-    check_ends(data, pid, of)?;
+/// Fails unless the stacks of a process that ran them are right, and whole from this window on. Until the tables of a JVM's
+/// libraries are made, walks go on by frame pointers, which do not show that they have come to the end.
+pub fn check(data: &DataSet, pid: u32, settled: f64, of: &str) -> Result<()> {
+    check_ends(data, pid, settled, of)?;
     let report = Report::of(of, &known::stacks(data, pid)?, &CallLines::read()?, Root::Native);
     println!("{report}");
     for (scenario, tally) in &report.scenarios {
@@ -50,13 +47,13 @@ fn error(share: f64, samples: f64) -> f64 {
 }
 
 /// Stacks may be lost where the machine had to wait for a CPU of this one, and reported late.
-fn check_ends(data: &DataSet, pid: u32, of: &str) -> Result<()> {
+fn check_ends(data: &DataSet, pid: u32, settled: f64, of: &str) -> Result<()> {
     let rows = data.rows(&format!(
         "SELECT coalesce(walk_end, '') || ' ' || coalesce(unnamed, '') AS ending, sum(samples)::DOUBLE AS samples,
            coalesce(is_complete, false)::DOUBLE AS whole
          FROM quality JOIN (SELECT DISTINCT window_start, window_index, len(other_losses) > 0 AS is_late FROM windows)
            USING (window_start)
-         WHERE pid = {pid} AND category = 'java' AND window_index >= {GROWN} AND NOT is_late GROUP BY ALL ORDER BY ALL"
+         WHERE pid = {pid} AND category = 'java' AND window_index >= {settled} AND NOT is_late GROUP BY ALL ORDER BY ALL"
     ))?;
     let sum = |counts: fn(&Value) -> bool| {
         let samples = rows.iter().filter(|row| counts(row)).map(|row| float(row, "samples"));
