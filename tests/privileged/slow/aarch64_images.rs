@@ -10,6 +10,7 @@ use joular_tests::{
     machine::AARCH64,
     notes, paths,
 };
+use joular_user::runtimes::hotspot::image::JvmImage;
 
 /// An emulated machine takes three minutes. It bounds a hang.
 const LIMIT: Duration = Duration::from_secs(900);
@@ -66,7 +67,8 @@ fn an_image_of_a_jvm_on_aarch64_gives_what_the_jvm_gave() -> Result<()> {
     let wanted = if is_kept { &RELEASES[..] } else { &RELEASES[2..] };
     for &(release, collector) in wanted {
         let kept = hold(&kernel, &program, (release, collector)).with_context(|| format!("{release} {collector}"))?;
-        ensure!(kept.image.starts_with(b"JOULARIMG\0"), "{:?}", kept.image.get(..10));
+        let walked_here = JvmImage::decode(&kept.image)?.text()?;
+        ensure!(walked_here == kept.text, "{walked_here}\nis not what the machine walked:\n{}", kept.text);
         ensure!(kept.text.contains("known.Recursion.descend"), "{}", kept.text);
         println!("{release}: {} bytes", kept.image.len());
         if is_kept {
