@@ -5,8 +5,9 @@ use joular_tests::{notes, statistics::median};
 
 use super::guest::Said;
 
-/// By how much memory may grow from the third minute to the fifth. A new sort of stack may be seen at any time.
-const GROWTH: f64 = 0.05;
+/// By which the memory of the last third may exceed that of the middle one. Tables that have a bound still fill in the first
+/// minutes (the soak of x86-64 judges memory after nine): 8 % were seen in four minutes, most of it in half a minute.
+const GROWTH: f64 = 0.2;
 
 /// Of each moment that was looked at: seconds, threads, and KiB of memory.
 pub fn check(said: &Said) -> Result<()> {
