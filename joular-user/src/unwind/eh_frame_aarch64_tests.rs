@@ -89,7 +89,9 @@ fn each_shape_of_a_frame_is_there() {
 /// A table that says that return addresses are signed must be understood as one that does not.
 #[test]
 fn signed_return_addresses_change_no_rule() {
-    let rules = |name| rows_of(name).iter().map(Rule::of).collect::<Vec<_>>();
+    // The signing instructions move functions, so that padding is elsewhere.
+    let is_of_code = |row: &&UnwindRow| row.rule != rule::NONE;
+    let rules = |name| rows_of(name).iter().filter(is_of_code).map(Rule::of).collect::<Vec<_>>();
     assert_eq!(rules("plain.so"), rules("signed.so"));
 }
 

@@ -176,6 +176,7 @@ fn slots_of_a_linkage_table_return_to_the_link_register() {
     let slots = slots::<Aarch64>(&bytes, 0x100);
     assert_eq!(slots, BTreeSet::from([0x100, 0x114, 0x130, 0x140]));
     let rows: Vec<UnwindRow> = gap(0x100, &bytes).rows::<Aarch64>(&slots, None).collect();
-    let row = |address, cfa_words| UnwindRow { address, cfa_words, fp_words: 0, rule: rule::SP };
-    assert_eq!(rows, [row(0x100, 0), row(0x104, 2), row(0x114, 0)]);
+    let row = |address| UnwindRow { address, cfa_words: 0, fp_words: 0, rule: rule::SP };
+    let saved = UnwindRow { address: 0x104, cfa_words: 2, fp_words: -1, rule: rule::SP_RETURN_ONLY };
+    assert_eq!(rows, [row(0x100), saved, row(0x114)]);
 }

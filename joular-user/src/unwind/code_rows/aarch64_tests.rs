@@ -67,7 +67,7 @@ fn a_return_address_that_is_saved_alone() {
     // ldp x8, x12, [sp], #16; mov x1, x0; ldp x30, x0, [sp], #16; br x1
     let save = [0xaa1e_03e3, 0xa9bf_03fe, 0xaa1c_03e0, 0xaa03_03e1, 0xa9bf_33e8, 0xd63f_0100];
     let restore = [0xa8c1_33e8, 0xaa00_03e1, 0xa8c1_03fe, 0xd61f_0020];
-    let calling = Rule { rule: rule::SP_RETURN_ONLY, cfa_words: 4, fp_words: -4 };
+    let calling = Rule { rule: rule::SP_RETURN_ONLY, cfa_words: 4, fp_words: -2 };
     expect(
         &[save.as_slice(), &restore].concat(),
         &[SP(0, 0), SP(0, 0), alone, alone, alone, calling, calling, alone, alone, SP(0, 0)],
