@@ -24,12 +24,13 @@ use joular_tests::{
     profiler::{END, Output, Run},
 };
 use joular_user::{
+    arch::Native,
     procs::maps::Maps,
     runtimes::hotspot::{
         JvmBuild,
         code_cache::{Blob, CodeCache},
         leaves,
-        machine_code::MachineCode,
+        machine_code::CodeOf,
         memory::{Pages, ProcessMemory, RemoteMemory},
         nmethod::{LookUp, MethodAt, Nmethod},
         places::{Place, Places, Speaks},
@@ -175,8 +176,8 @@ impl Judge<'_> {
         }
         Ok(Code {
             nmethod,
-            next: Places::new(&by_default, &[], MachineCode::new(&[], 0), |_| false),
-            around: nmethod.places(memory, &by_default, is_trap)?,
+            next: Places::new(&by_default, &[], CodeOf::<Native>::new(&[], 0), |_| false),
+            around: nmethod.places(memory, layout, &by_default, is_trap)?,
             named,
         })
     }
