@@ -20,9 +20,12 @@ pub fn step<A: Arch>(memory: &impl Memory, tables: &impl Tables, walk: &mut Walk
     // Below the leaf, user space takes every address for one behind a call.
     let is_interrupted_below_leaf = walk.is_exact() && walk.header.len > 0;
     walk.push(FrameWord::native(pc + u64::from(is_interrupted_below_leaf)))?;
-    match row_of(tables, walk) {
-        Some(row) => A::by_row(memory, walk, row),
-        None => by_frame_pointer(memory, walk, End(walk_end::NO_MAPPING)),
+    let Some(row) = row_of(tables, walk) else { return by_frame_pointer(memory, walk, End(walk_end::NO_MAPPING)) };
+    match row.rule {
+        rule::ROOT => Err(End(walk_end::ROOT)),
+        rule::SIGNAL => interrupted(memory, walk),
+        rule::NONE => by_frame_pointer(memory, walk, End(walk_end::NO_RULE)),
+        _ => A::by_row(memory, walk, row),
     }
 }
 
@@ -58,7 +61,7 @@ pub(super) const fn words(count: i64) -> u64 {
 /// Without a rule the frame pointer is tried, if it points at something that looks like a frame.
 /// Otherwise the walk ends with `why`, the reason that there is no rule.
 #[inline(always)]
-pub(super) fn by_frame_pointer<A: Arch>(memory: &impl Memory, walk: &mut Walk<A>, why: End) -> Step {
+fn by_frame_pointer<A: Arch>(memory: &impl Memory, walk: &mut Walk<A>, why: End) -> Step {
     let fp = walk.registers.fp;
     if fp == 0 {
         return Err(End(walk_end::CHAIN));
@@ -82,7 +85,7 @@ pub(super) fn by_frame_pointer<A: Arch>(memory: &impl Memory, walk: &mut Walk<A>
 /// Goes on in code that a signal interrupted: all its registers are there. The handler may have a
 /// stack of its own, so nothing is required of the place of the interrupted one.
 #[inline(always)]
-pub(super) fn interrupted<A: Arch>(memory: &impl Memory, walk: &mut Walk<A>) -> Step {
+fn interrupted<A: Arch>(memory: &impl Memory, walk: &mut Walk<A>) -> Step {
     let registers = A::interrupted(memory, walk.registers.sp)?;
     if registers.pc >= USER_END {
         return Err(End::IMPLAUSIBLE);

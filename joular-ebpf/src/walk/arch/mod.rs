@@ -81,7 +81,7 @@ pub trait Arch: Copy + Debug + Default + Eq + 'static {
     /// The address in a reference of generational ZGC, which may have colours.
     fn uncoloured(reference: u64) -> u64;
 
-    /// Goes on in the caller by a row of unwind tables.
+    /// Goes on in the caller by a row of unwind tables. Its rule is one of those that say where a frame ends.
     fn by_row(memory: &impl Memory, walk: &mut Walk<Self>, row: UnwindRow) -> Step;
 
     /// Whether a rule is one that a stub of a JVM has.

@@ -8,24 +8,13 @@ use crate::{
     abi::{UnwindRow, rule, walk_end},
     walk::{
         End, Memory, Step,
-        native::{by_frame_pointer, interrupted, return_to, words},
+        native::{return_to, words},
     },
 };
 
-/// Goes on in the caller by a row.
+/// Goes on in the caller by a row: the frame address is a base register plus the row's words.
 #[inline(always)]
 pub(super) fn by_row(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> Step {
-    match row.rule {
-        rule::ROOT => Err(End(walk_end::ROOT)),
-        rule::SIGNAL => interrupted(memory, walk),
-        rule::NONE => by_frame_pointer(memory, walk, End(walk_end::NO_RULE)),
-        _ => by_frame_address(memory, walk, row),
-    }
-}
-
-/// The frame address is a base register plus the row's words.
-#[inline(always)]
-fn by_frame_address(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> Step {
     let Registers { sp, fp, live: Live { lr, .. }, .. } = walk.registers;
     let is_counted_up = matches!(row.rule, rule::SP_PAIR | rule::FP_PAIR);
     let frame_bytes = words(row.cfa_words as i64);

@@ -5,7 +5,7 @@ use crate::{
     abi::{UnwindRow, rule, walk_end},
     walk::{
         End, Memory, Step,
-        native::{by_frame_pointer, interrupted, return_to, words},
+        native::{return_to, words},
     },
 };
 
@@ -15,13 +15,10 @@ pub(super) fn by_row(memory: &impl Memory, walk: &mut Walk, row: UnwindRow) -> S
     match row.rule {
         rule::SP => by_frame_address(memory, walk, row, walk.registers.sp),
         rule::FP => by_frame_address(memory, walk, row, walk.registers.fp),
-        rule::ROOT => Err(End(walk_end::ROOT)),
         rule::PLT => {
             let row = UnwindRow { cfa_words: plt::cfa_words(walk.registers.pc), fp_words: 0, ..row };
             by_frame_address(memory, walk, row, walk.registers.sp)
         }
-        rule::SIGNAL => interrupted(memory, walk),
-        rule::NONE => by_frame_pointer(memory, walk, End(walk_end::NO_RULE)),
         rule::KEPT_SP.. => {
             let kept = memory.word(walk.registers.sp.wrapping_add(words(row.cfa_words as i64)))?;
             let row = UnwindRow { cfa_words: (row.rule - rule::KEPT_SP) as i16, ..row };
