@@ -87,11 +87,10 @@ impl Copy<'_> {
         Ok(has_symbols)
     }
 
-    fn names(&self, section: &SectionHeader) -> Result<Vec<u8>, ElfError> {
+    /// They count as what is copied: a file may have many tables that share large names.
+    fn names(&mut self, section: &SectionHeader) -> Result<Vec<u8>, ElfError> {
         let bytes = section.sh_size(LE);
-        if bytes > MAX_COPY_BYTES {
-            return Err(TOO_LARGE);
-        }
+        self.left = self.left.checked_sub(bytes).ok_or(TOO_LARGE)?;
         self.source.part(section.sh_offset(LE), bytes)
     }
 
